@@ -1,0 +1,39 @@
+"""What may differ from one run to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from live_gateway.models.live import VoiceActivityConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """Settings of one `run`.
+
+    streaming_mode: `none` yields whole events only; `sse` yields pieces first, then the whole.
+    max_llm_calls: how often the model may be asked in one run; beyond, the run ends with an error.
+    """
+
+    streaming_mode: Literal["none", "sse"] = "none"
+    save_input_blobs_as_artifacts: bool = False
+    max_llm_calls: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveRunConfig:
+    """Settings of one live session.
+
+    modality: whether the model answers with its voice or with text. voice, language: names as the model knows them; None leaves them to it.
+    voice_activity: when the user counts as speaking. playback_marks: the listener reports what was played (`playback`); without, a response
+    counts as heard after its duration and 500 ms.
+    """
+
+    modality: Literal["AUDIO", "TEXT"] = "AUDIO"
+    voice: str | None = None
+    language: str | None = None
+    voice_activity: VoiceActivityConfig = field(default_factory=VoiceActivityConfig)
+    input_transcription: bool = True
+    output_transcription: bool = True
+    playback_marks: bool = False

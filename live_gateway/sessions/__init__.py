@@ -1,0 +1,1 @@
+"""Stored conversations: what a session is (`base`), its state (`state`), who writes it (`writer`), and the stores."""

@@ -1,0 +1,60 @@
+"""What a tool is, as the flow, the live session and the pages see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Literal, Protocol
+
+from live_gateway.content import FunctionDeclaration
+
+Effect = Literal["read", "write"]
+
+
+class ToolCallContext(Protocol):
+    """What a running tool may reach; `live_gateway.agents.context.ToolContext` implements it."""
+
+    @property
+    def state(self) -> MutableMapping[str, Any]:
+        """The session's state; what a tool writes is readable at once by later tools and stored with the tool's response event."""
+        ...
+
+    @property
+    def call_id(self) -> str:
+        """Id of the function call that is being answered."""
+        ...
+
+    @property
+    def idempotency_key(self) -> str:
+        """Session id and call id: equal on every attempt to run this call."""
+        ...
+
+
+class Tool(Protocol):
+    """Something a model may call by name."""
+
+    @property
+    def name(self) -> str:
+        """The name the model uses."""
+        ...
+
+    @property
+    def declaration(self) -> FunctionDeclaration:
+        """Name, description and parameters as the model sees them."""
+        ...
+
+    @property
+    def effect(self) -> Effect:
+        """Whether it only reads or changes something outside; the pages show it."""
+        ...
+
+    @property
+    def long_running(self) -> bool:
+        """Whether the final answer comes later, from outside; the tool's own result is then a first status, or nothing."""
+        ...
+
+    async def run(self, args: Mapping[str, Any], context: ToolCallContext) -> Any:
+        """Run with the model's arguments, within the tool's own time limit. The result is JSON-like data.
+
+        Raises `ToolError` with words for the model (arguments that do not validate, time-out); anything else it raises is a failure too.
+        """
+        ...
