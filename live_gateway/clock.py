@@ -6,6 +6,7 @@ Unix epoch: for timestamps that people read. Nothing is ever ordered by the seco
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Protocol
 
@@ -30,3 +31,10 @@ class SystemClock:
 
     def wall(self) -> float:
         return time.time()
+
+
+class LoopClock(SystemClock):
+    """The running event loop's time, which tests may run faster than real time, and the machine's calendar."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()

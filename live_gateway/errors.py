@@ -8,6 +8,9 @@
     │   ├── BadMessage               a frame or a body that does not parse or does not validate
     │   ├── BadAudioFrame            an audio frame of odd length, unknown codec or version
     │   ├── InvalidState             a state key that is no string, or a value that is no JSON
+    │   ├── ContentRefused           a kind of content that a client may not send (function calls, files by address, ...)
+    │   ├── VersionUnsupported       a version of the protocol that this server does not speak
+    │   ├── NotSupported             a known request that this server does not carry out
     │   ├── MessageIdConflict        the same message id with other content
     │   └── ToolResponseNotExpected  an answer to a call that is not pending
     ├── SessionError
@@ -45,6 +48,7 @@ __all__ = [
     "BadAudioFrame",
     "BadMessage",
     "ConfigurationError",
+    "ContentRefused",
     "DeliveredNotPersisted",
     "DeliveryUnknown",
     "DuplicateEvent",
@@ -57,6 +61,7 @@ __all__ = [
     "ModelError",
     "ModelUnavailable",
     "NotDelivered",
+    "NotSupported",
     "PluginError",
     "PublicError",
     "RateLimited",
@@ -72,6 +77,7 @@ __all__ = [
     "UpstreamLost",
     "UpstreamPolicy",
     "UpstreamQuota",
+    "VersionUnsupported",
     "facts",
     "public_error",
 ]
@@ -109,6 +115,18 @@ class BadAudioFrame(InvalidInput):
 
 class InvalidState(InvalidInput):
     code = "invalid_state"
+
+
+class ContentRefused(InvalidInput):
+    code = "content_refused"
+
+
+class VersionUnsupported(InvalidInput):
+    code = "version_unsupported"
+
+
+class NotSupported(InvalidInput):
+    code = "not_supported"
 
 
 class MessageIdConflict(InvalidInput):
@@ -230,6 +248,8 @@ _FACTS: MappingProxyType[type[Exception], ErrorFacts] = MappingProxyType(
         ConfigurationError: ErrorFacts(500, 1011, retryable=False),
         ModelUnavailable: ErrorFacts(503, 4510, retryable=False),
         InvalidInput: ErrorFacts(400, 4500, retryable=False),
+        VersionUnsupported: ErrorFacts(400, 4512, retryable=False),
+        NotSupported: ErrorFacts(501, 4500, retryable=False),
         MessageIdConflict: ErrorFacts(409, 4500, retryable=False),
         ToolResponseNotExpected: ErrorFacts(409, 4500, retryable=False),
         SessionError: ErrorFacts(400, 4500, retryable=False),

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from live_gateway.content import (
     CitationMetadata,
@@ -85,7 +86,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     author: str
     id: str = msgspec.field(default_factory=new_event_id)
-    invocation_id: str = ""
+    invocation_id: str = msgspec.field(default_factory=str)  # a factory, so that an empty one is written too
     timestamp: float = msgspec.field(default_factory=time.time)
     actions: EventActions = msgspec.field(default_factory=EventActions)
     seq: int = 0
@@ -173,15 +174,24 @@ def event_from_dict(data: object) -> Event:
 def _enc_hook(value: object) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if isinstance(value, FinishReason):
-        return value.value
+    if isinstance(value, Mapping):  # a read-only value out of a session's state
+        return dict(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _dec_hook(kind: type, value: Any) -> Any:
-    if issubclass(kind, BaseModel):
+    if not issubclass(kind, BaseModel):
+        raise TypeError(f"{kind.__name__} cannot be read from JSON")
+    try:
         return kind.model_validate(value)
-    return kind(value)
+    except ValidationError as error:
+        raise ValueError(_complaint(error)) from None
+
+
+def _complaint(error: ValidationError) -> str:
+    """What is wrong and where, without the value: it is content."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{error.title}: {first['msg']} at {'.'.join(str(step) for step in first['loc']) or 'the top'}"
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_enc_hook)

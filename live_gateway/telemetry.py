@@ -1,7 +1,8 @@
 """Logs that never contain content.
 
-A log line is an event name and fields. Only the field names listed here come out; a text, a transcript, tool arguments or a key that somebody
-passes by mistake are dropped, and values that look like credentials are masked. One line is one JSON object, or readable text on a terminal.
+A log line is an event name and fields. Only the field names listed here come out; a text, a transcript, tool arguments or a key that
+somebody passes by mistake are dropped, and values that look like credentials are masked. One line is one JSON object, or readable text
+on a terminal.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 ALLOWED = frozenset(
-    ["agent", "app", "attempt", "bytes", "code", "count", "delay_ms", "dropped_ms", "duration_ms", "error", "error_type", "hook", "host", "level", "method", "model", "name", "path", "plugin", "port", "reason", "response", "seq", "session", "state", "status", "store", "tool", "turn", "url", "version"]
+    (
+        *("agent", "app", "attempt", "bytes", "code", "count", "delay_ms", "dropped_ms", "duration_ms", "error", "error_type"),
+        *("hook", "host", "level", "method", "model", "name", "path", "plugin", "port", "reason", "response", "seq", "session"),
+        *("state", "status", "store", "tool", "turn", "url", "version"),
+    )
 )
 _SECRET = re.compile(r"AIza[\w-]{10,}|ya29\.[\w.-]+|eyJ[\w-]+\.[\w.-]*|ticket\.[\w-]+|\bsk-[\w-]{8,}|(?<=key=)[^&\s]+")
 
@@ -75,7 +80,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(f"{name}={value}" for name, value in getattr(record, "fields", {}).items())
-        return f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower():7} {_SECRET.sub('***', record.getMessage())} {fields}".rstrip()
+        head = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower():7}"
+        return f"{head} {_SECRET.sub('***', record.getMessage())} {fields}".rstrip()
 
 
 def configure(level: str = "info", *, as_json: bool | None = None, stream: TextIO | None = None) -> None:

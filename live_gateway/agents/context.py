@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.config import LiveRunConfig, RunConfig
-from live_gateway.content import Content
+from live_gateway.agents.services import ArtifactAccess, MemoryAccess
+from live_gateway.content import Content, Part
+from live_gateway.errors import AgentError, ServiceMissing
 from live_gateway.events import Event, EventActions
+from live_gateway.memory.base import MemoryEntry
 from live_gateway.sessions.base import Session
 from live_gateway.sessions.state import TEMP, DirtyState
+
+
+@dataclass(slots=True)
+class ModelBudget:
+    """How often models were asked in an invocation."""
+
+    used: int = 0
+
+    def spend(self, limit: int, agent: str) -> None:
+        """Count one more request. Raises `AgentError` beyond the limit."""
+        if self.used >= limit:
+            raise AgentError(f"agent {agent!r} would ask its model more than {limit} times in one run (max_llm_calls)")
+        self.used += 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,7 +35,8 @@ class InvocationContext:
     """One logical run of one agent.
 
     user_content: what the user said to start it; None in live. pending: state written in this invocation and not stored yet, and all of
-    its `temp:` keys; shared by all agents and tools of the invocation.
+    its `temp:` keys; shared by all agents and tools of the invocation, as is the budget. delta: what callbacks wrote to `state`; it
+    travels with the agent's next event. artifacts, memory: None where no such service is configured. start: how an agent is run.
     """
 
     app_name: str
@@ -31,11 +48,28 @@ class InvocationContext:
     run_config: RunConfig | LiveRunConfig | None = None
     pending: dict[str, Any] = field(default_factory=dict)
     branch: str | None = None
+    isolation_scope: str | None = None
+    artifacts: ArtifactAccess | None = None
+    memory: MemoryAccess | None = None
+    budget: ModelBudget = field(default_factory=ModelBudget)
+    delta: dict[str, Any] = field(default_factory=dict)
+    start: Callable[[InvocationContext, Agent], AsyncIterator[Event]] | None = None
 
     @property
     def state(self) -> DirtyState:
-        """The state as this invocation sees it now. Writes through this view stay in the invocation; a tool's are stored (`ToolContext`)."""
-        return DirtyState(self.session.state, self.pending, {})
+        """The state as this invocation sees it now. In `run`, what a callback writes is stored with the agent's next event."""
+        return DirtyState(self.session.state, self.pending, self.delta)
+
+    def take_delta(self) -> dict[str, Any]:
+        """What callbacks wrote since the last time, for the event that is to carry it."""
+        taken, self.delta = self.delta, {}
+        return taken
+
+    def run(self, agent: Agent) -> AsyncIterator[Event]:
+        """Run another agent inside this invocation: its events, for a custom agent to yield. Not in live."""
+        if self.start is None:
+            raise AgentError(f"agent {self.agent.name!r} cannot run {agent.name!r} here")
+        return self.start(self, agent)
 
     def settle(self, event: Event) -> None:
         """The event was stored, or never will be: its keys no longer hide the stored state. `temp:` keys stay."""
@@ -51,6 +85,7 @@ class ToolContext:
         self.invocation = invocation
         self._call_id = call_id
         self._state = DirtyState(invocation.session.state, invocation.pending, {})
+        self._saved: dict[str, int] = {}
         self.skip_summarization = False
         """Set it when the result speaks for itself and the model need not be asked again."""
 
@@ -72,4 +107,40 @@ class ToolContext:
     @property
     def actions(self) -> EventActions:
         """The side effects collected so far, for the response event."""
-        return EventActions(state_delta=dict(self._state.delta), skip_summarization=self.skip_summarization)
+        return EventActions(
+            state_delta=dict(self._state.delta), artifact_delta=dict(self._saved), skip_summarization=self.skip_summarization
+        )
+
+    async def save_artifact(self, name: str, part: Part) -> int:
+        """Store the next version of an artifact; its number (from 0) is recorded with the response. Raises `ServiceMissing`."""
+        version = await self._artifacts().save(name, part)
+        self._saved[name] = version
+        return version
+
+    async def load_artifact(self, name: str, version: int | None = None) -> Part | None:
+        """A version of an artifact, the newest where none is named; None if there is no such one. Raises `ServiceMissing`."""
+        return await self._artifacts().load(name, version)
+
+    async def list_artifacts(self) -> Sequence[str]:
+        """Names of the session's and of the user's artifacts. Raises `ServiceMissing`."""
+        return await self._artifacts().list()
+
+    async def search_memory(self, query: str) -> Sequence[MemoryEntry]:
+        """What earlier sessions of the user say about the query. Raises `ServiceMissing`."""
+        if self.invocation.memory is None:
+            raise ServiceMissing("memory service is not set")
+        return await self.invocation.memory.search(query)
+
+    def _artifacts(self) -> ArtifactAccess:
+        if self.invocation.artifacts is None:
+            raise ServiceMissing("artifact service is not set")
+        return self.invocation.artifacts
+
+    def close(self) -> None:
+        """The call is over. A thread that was given up may still hold the context: what it writes now raises `InvalidState`."""
+        self._state.seal()
+
+    def discard(self) -> None:
+        """The call is over and gives no response: what it wrote is gone, since no event will store it."""
+        self.close()
+        self.invocation.settle(Event(author=self.invocation.agent.name, actions=self.actions))

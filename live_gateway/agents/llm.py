@@ -5,23 +5,28 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from live_gateway.tools.function import FunctionTool
+from pydantic import BaseModel
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.context import InvocationContext, ToolContext
 from live_gateway.content import Content, GenerateContentConfig
 from live_gateway.errors import ConfigurationError
 from live_gateway.events import USER
-from live_gateway.models.base import Model
+from live_gateway.models.base import Model, ModelRequest, ModelResponse
 from live_gateway.models.live import LiveModel
 from live_gateway.tools.base import Tool
+from live_gateway.tools.function import FunctionTool
+from live_gateway.tools.set_model_response import SetModelResponse
 
 Instruction: TypeAlias = str | Callable[[InvocationContext], str | Awaitable[str]]
 BeforeTool: TypeAlias = Callable[[ToolContext, Tool, dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
 AfterTool: TypeAlias = Callable[[ToolContext, Tool, dict[str, Any], Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
 AgentCallback: TypeAlias = Callable[[InvocationContext], Awaitable[Content | None]]
+BeforeModel: TypeAlias = Callable[[InvocationContext, ModelRequest], Awaitable[ModelResponse | None]]
+AfterModel: TypeAlias = Callable[[InvocationContext, ModelResponse], Awaitable[ModelResponse | None]]
+OnModelError: TypeAlias = Callable[[InvocationContext, ModelRequest, Exception], Awaitable[ModelResponse | None]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,7 +35,9 @@ class LlmAgent:
 
     model answers text; live_model holds a live conversation. Either may be missing where it is not used: the gateway puts in what the
     machine has. tools: functions, or `Tool` objects; a function becomes a `FunctionTool`. instruction: a text, or a callable that makes it
-    for each run. output_key: the state key that receives the agent's whole answer.
+    for each run. output_key: the state key that receives the agent's whole answer. output_schema: what the answer must be, as JSON; an
+    agent that also has tools gives it by the tool `set_model_response`. include_contents: `none` shows the model the current turn only.
+    mode: `chat` where undeclared; only a chat agent may be the root.
 
     Raises `ConfigurationError` for an illegal name or two tools of one name.
     """
@@ -44,9 +51,15 @@ class LlmAgent:
     sub_agents: Sequence[Agent] = ()
     config: GenerateContentConfig | None = None
     output_key: str | None = None
+    output_schema: type[BaseModel] | None = None
+    include_contents: Literal["default", "none"] = "default"
+    mode: Literal["chat", "task", "single_turn"] | None = None
     disallow_transfer_to_parent: bool = False
     before_agent: AgentCallback | None = None
     after_agent: AgentCallback | None = None
+    before_model: BeforeModel | None = None
+    after_model: AfterModel | None = None
+    on_model_error: OnModelError | None = None
     before_tool: BeforeTool | None = None
     after_tool: AfterTool | None = None
     toolbox: Mapping[str, Tool] = field(init=False, repr=False)
@@ -57,14 +70,20 @@ class LlmAgent:
         if len({id(child) for child in self.sub_agents}) != len(self.sub_agents):
             raise ConfigurationError(f"agent {self.name!r} lists the same sub-agent twice")
         toolbox: dict[str, Tool] = {}
-        for entry in self.tools:
-            tool = FunctionTool(entry) if inspect.isroutine(entry) else entry
-            if not isinstance(getattr(tool, "name", None), str) or not hasattr(tool, "declaration"):
-                raise ConfigurationError(f"agent {self.name!r}: {entry!r} is neither a function nor a tool")
+        last = [SetModelResponse(self.output_schema)] if self.output_schema is not None and self.tools else []
+        for entry in (*self.tools, *last):
+            tool = self._as_tool(entry)
             if tool.name in toolbox:
                 raise ConfigurationError(f"agent {self.name!r} has two tools named {tool.name!r}: duplicate tool")
             toolbox[tool.name] = tool
         object.__setattr__(self, "toolbox", toolbox)
+
+    def _as_tool(self, entry: Tool | Callable[..., Any]) -> Tool:
+        if inspect.isroutine(entry):
+            return FunctionTool(entry)
+        if isinstance(entry, Tool):
+            return entry
+        raise ConfigurationError(f"agent {self.name!r}: {entry!r} is neither a function nor a tool")
 
     async def resolve_instruction(self, invocation: InvocationContext) -> str:
         """The instruction's text for this run."""

@@ -8,7 +8,7 @@ interruption belongs to what was interrupted and is left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -91,7 +91,7 @@ class SpeechStarted:
 
 @dataclass(frozen=True, slots=True)
 class SpeechEnded:
-    """The model hears that the user is done. `silence_ms` is how long ago the last voiced sample was: what the end-of-speech rule waited."""
+    """The model hears that the user is done. `silence_ms`: how long ago the last voiced sample was, which is what the rule waited."""
 
     silence_ms: int = 0
 
@@ -175,7 +175,10 @@ class VoiceActivityConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSetup:
-    """What a connection is opened with. Nothing in it is changed by the connection."""
+    """What a connection is opened with. Nothing in it is changed by the connection.
+
+    notify: takes what a person should know while opening takes its time (a voice that is still loading).
+    """
 
     instruction: str = ""
     tools: tuple[FunctionDeclaration, ...] = ()
@@ -186,6 +189,7 @@ class LiveSetup:
     input_transcription: bool = True
     output_transcription: bool = True
     config: GenerateContentConfig | None = None
+    notify: Callable[[ConnectionNotice], None] | None = None
 
 
 class LiveConnection(Protocol):

@@ -1,7 +1,7 @@
 """What a session is and what every store of sessions can do.
 
-A session is a conversation of one user with one app: an ordered log of events and a state that follows from their deltas. The log is written
-by `append_event` alone. Its order is `event.seq`: 1, 2, 3, ... without holes, the same for everybody.
+A session is a conversation of one user with one app: an ordered log of events and a state that follows from their deltas. The log is
+written by `append_event` alone. Its order is `event.seq`: 1, 2, 3, ... without holes, the same for everybody.
 """
 
 from __future__ import annotations

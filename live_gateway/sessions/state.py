@@ -74,13 +74,29 @@ def check_delta(delta: Mapping[str, Any]) -> None:
     for key, value in delta.items():
         if not isinstance(key, str):
             raise InvalidState(f"state key {key!r} is of type {type(key).__name__}; keys are strings")
+        _check_value(key, key, depth=0)
         _check_value(key, value, depth=0)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether the text can be written as UTF-8; half of a surrogate pair cannot."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_value(key: str, value: Any, depth: int) -> None:
     if depth > 32:
         raise InvalidState(f"state value of {key!r} is nested deeper than 32 levels")
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, bool | int):
+        return
+    if isinstance(value, str):
+        if not is_unicode(value):
+            raise InvalidState(f"state value of {key!r} is text with half of a surrogate pair, which JSON cannot carry")
         return
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
@@ -90,6 +106,7 @@ def _check_value(key: str, value: Any, depth: int) -> None:
         for inner_key, inner in value.items():
             if not isinstance(inner_key, str):
                 raise InvalidState(f"state value of {key!r} has a key of type {type(inner_key).__name__}; keys are strings")
+            _check_value(key, inner_key, depth + 1)
             _check_value(key, inner, depth + 1)
         return
     if isinstance(value, list | tuple):
@@ -120,7 +137,12 @@ class DirtyState(MutableMapping[str, Any]):
     def __init__(self, stored: Mapping[str, Any], pending: MutableMapping[str, Any], delta: dict[str, Any]) -> None:
         self._stored = stored
         self._pending = pending
+        self._sealed = False
         self.delta = delta
+
+    def seal(self) -> None:
+        """Take no more writes; they raise `InvalidState` from now on."""
+        self._sealed = True
 
     def __getitem__(self, key: str) -> Any:
         for layer in (self.delta, self._pending, self._stored):
@@ -129,6 +151,8 @@ class DirtyState(MutableMapping[str, Any]):
         raise KeyError(key)
 
     def __setitem__(self, key: str, value: Any) -> None:
+        if self._sealed:
+            raise InvalidState(f"state key {key!r} was written after the call was over")
         check_delta({key: value})
         plain = thaw(value)
         self.delta[key] = plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from live_gateway.content import FunctionDeclaration
 
@@ -29,6 +29,7 @@ class ToolCallContext(Protocol):
         ...
 
 
+@runtime_checkable
 class Tool(Protocol):
     """Something a model may call by name."""
 

@@ -1,0 +1,1 @@
+"""Artifacts: named files with versions that belong to a session or to a user. `base` says what a store can do."""

@@ -1,0 +1,102 @@
+"""`live-gateway`: the commands and their options. Each command's module is imported when it runs, so that help costs nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from live_gateway import __version__
+from live_gateway.cli.load import DEMO
+from live_gateway.cli.problems import CommandError, Exit
+
+EXIT_CODES = """exit codes:
+  0  the recording was answered
+  1  no answer came
+  2  wrong usage, or a file that cannot be used
+  3  the server cannot be reached
+  4  the server reported an error or ended the connection
+"""
+
+STORES = """stores (--store or LIVE_GATEWAY_STORE):
+  sqlite:///path/to/file  one file, one server process (the default, in the user's data directory)
+  memory://               gone when the server stops
+  postgresql://user@host/database  needs: pip install 'live-gateway[postgres]'
+
+other settings come from the environment: LIVE_GATEWAY_HOST, LIVE_GATEWAY_PORT, LIVE_GATEWAY_APP_NAME,
+LIVE_GATEWAY_LOG_LEVEL (debug, info, warning, error) and LIVE_GATEWAY_LOG_FORMAT (auto, json, text)
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; what goes wrong is one sentence on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character shows another one instead of failing
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(import_module(f"live_gateway.cli.{arguments.command}").run(arguments))
+    except CommandError as error:
+        print(f"live-gateway: {error}", file=sys.stderr)
+        return int(error.code)
+    except KeyboardInterrupt:
+        return int(Exit.INTERRUPTED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="live-gateway", description="Put a voice agent behind one WebSocket.")
+    parser.add_argument("--version", action="version", version=f"live-gateway {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_serve(commands)
+    _add_talk(commands)
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="run a gateway",
+        description="Run a gateway: the agent behind a WebSocket at /live. An agent without a live model of its own hears and speaks with "
+        "the local voice of this machine.",
+        epilog=STORES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    serve.add_argument("agent", nargs="?", default=DEMO, metavar="module:agent", help="or path/to/file.py:agent (default: the demo agent)")
+    serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, which only this machine can reach)")
+    serve.add_argument("--port", type=int, help="port to listen on (default: 8080)")
+    serve.add_argument("--store", metavar="URL", help="where conversations are kept, see below")
+    serve.add_argument("--app-name", metavar="NAME", help="name under which conversations are kept (default: the agent's name)")
+
+
+def _add_talk(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    talk = commands.add_parser(
+        "talk",
+        help="play a recording to a gateway and get the answer",
+        description="Speak a recording to a gateway as a microphone would, in real time; show the transcript, the tools and the answer.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = talk.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "file", nargs="?", metavar="FILE.wav", help="a sound file: WAV, FLAC, OGG, MP3; any sample rate, any number of channels"
+    )
+    what.add_argument("--text", metavar="TEXT", help="type this instead of speaking a recording")
+    talk.add_argument("--url", default="ws://127.0.0.1:8080/live", help="the gateway (default: %(default)s)")
+    talk.add_argument("--out", metavar="FILE.wav", help="write the spoken answer: WAV, 24 kHz, mono")
+    talk.add_argument("--answer", choices=["voice", "text"], default="voice", help="how the agent should answer (default: voice)")
+    talk.add_argument("--session", metavar="ID", help="go on with this conversation")
+    talk.add_argument(
+        "--wait", type=_seconds, default=30.0, metavar="SECONDS", help="give up when nothing happens for so long (default: 30)"
+    )
+    talk.add_argument("--json", action="store_true", help="print one JSON object per line: the server's messages, then a talk.result")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 3600:
+        raise argparse.ArgumentTypeError("give a number of seconds above 0 and at most 3600")
+    return seconds

@@ -1,0 +1,341 @@
+"""What runs while a live session is open: the tasks in one group, and the one way in which they end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from live_gateway.clock import Clock
+from live_gateway.content import Content, FunctionCall, FunctionResponse, function_responses
+from live_gateway.errors import (
+    DeliveredNotPersisted,
+    DeliveryUnknown,
+    GatewayError,
+    LiveSessionClosed,
+    NotDelivered,
+    PluginError,
+    ToolResponseNotExpected,
+    UpstreamLost,
+    public_error,
+)
+from live_gateway.events import USER, Event, EventActions
+from live_gateway.live.conversation import Conversation
+from live_gateway.live.items import Failure, LiveItem, Notice, SendResult, TranscriptUpdate
+from live_gateway.live.listener import Listener
+from live_gateway.live.pipeline import EventPipeline
+from live_gateway.live.start import LiveOptions, LiveStart
+from live_gateway.live.tools import LiveTools, ToolsAnswered
+from live_gateway.live.uplink import Uplink
+from live_gateway.models.live import ConnectionNotice, LiveConnection, LiveSetup
+from live_gateway.sessions.writer import SessionWriter
+from live_gateway.telemetry import get_logger
+
+log = get_logger(__name__)
+
+DISCONNECT_S = 1.0
+"""How long closing waits for the model's side; beyond, its transport is dropped."""
+TOOLS_S = 1.0
+"""How long closing waits for cancelled tools to clean up."""
+BACKLOG = 512
+"""Stored events that may wait before the model is kept waiting too; a store that stays behind ends the session."""
+STORE_S = 6.0
+"""How long closing waits for the store to take what is left; beyond, the number of events lost is logged."""
+
+
+class Engine:
+    """An open connection and everything around it. Implements `conversation.Stage`."""
+
+    def __init__(self, start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock) -> None:
+        self._start = start
+        self._options = options
+        self._listener = listener
+        self._group = asyncio.TaskGroup()
+        self._disconnect = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._hidden: set[str] = set()
+        self.closing = False
+        self.connection: LiveConnection
+        self.uplink: Uplink
+        service, session = start.sessions, start.invocation.session
+        self._writer = SessionWriter(service, session, on_stored=self._stored, on_failed=self._not_stored)
+        self._pipeline = EventPipeline(start.invocation, start.chain, self._writer, listener.put, self._problem)
+        self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered)
+        self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
+
+    @classmethod
+    async def open(cls, start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock) -> Engine:
+        """Store the state delta, connect, wait until the model is ready, start the tasks. Raises what connecting raised."""
+        invocation = start.invocation
+        if options.state_delta:
+            actions = EventActions(state_delta=dict(options.state_delta))
+            event = Event(author=USER, invocation_id=invocation.invocation_id, actions=actions)
+            await start.sessions.append_event(invocation.session, event)
+        setup = await _setup(start, options)
+        engine = cls(start, options, listener, clock)
+        await engine._group.__aenter__()
+        try:
+            ready: asyncio.Future[LiveConnection] = asyncio.get_running_loop().create_future()
+            engine._spawn("connection", engine._hold_connection(setup, ready))
+            engine.connection = await ready
+        except BaseException:
+            engine._tasks["connection"].cancel()
+            await engine._group.__aexit__(None, None, None)
+            raise
+        engine.uplink = Uplink(engine.connection.send_audio)
+        engine._spawn("uplink", engine._guarded(engine.uplink.run()))
+        engine._spawn("receive", engine._guarded(engine._receive()))
+        engine._spawn("plugins", engine._guarded(engine._pipeline.run()))
+        engine._spawn("store", engine._guarded(engine._writer.run()))
+        return engine
+
+    async def aclose(self) -> None:
+        """Shut down and wait until no task is left."""
+        try:
+            await self.shut_down()
+        finally:
+            await self._group.__aexit__(None, None, None)
+
+    async def shut_down(self) -> None:
+        """End the session once; everybody who calls waits for the end."""
+        self._begin_shutdown(None)
+        await self._closed.wait()
+
+    def push_audio(self, pcm: bytes) -> None:
+        """Microphone audio: never waits. A gap is announced once it is over."""
+        self.uplink.push_audio(pcm)
+        if self.uplink.dropping:
+            return
+        if dropped_ms := self.uplink.take_dropped_ms():
+            self._listener.put(Notice("warning", "audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))
+
+    async def send(self, content: Content) -> SendResult:
+        """See `LiveSession.send`."""
+        if function_responses(content):
+            return await self._send_answers(content)
+        try:
+            replaced = await self._start.chain.first("on_user_message", self._start.invocation, content)
+        except PluginError as error:
+            raise NotDelivered(str(error)) from error
+        content = replaced if replaced is not None else content
+        if self.closing:
+            raise LiveSessionClosed("the live session is closed")
+        event = self.conversation.user_message(content)
+        slot = self._pipeline.reserve()
+        try:
+            await self._forward(partial(self.connection.send_content, content))
+        except BaseException:
+            slot.release()
+            raise
+        if not self._options.yield_user_message:
+            self._hidden.add(event.id)
+        try:
+            stored = await slot.fill(event)
+        except GatewayError as error:
+            raise DeliveredNotPersisted(f"the model has the message, the store does not: {error}") from error
+        return SendResult("persisted", stored.seq)
+
+    # What the conversation asks for.
+
+    def show(self, item: LiveItem) -> None:
+        self._listener.put(item)
+
+    def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
+        self._pipeline.record(event, update)
+
+    def stop_model(self) -> None:
+        if not self.closing:
+            self.uplink.post(self.connection.interrupt)
+
+    def playing_changed(self, playing: bool) -> None:
+        if not self.closing:
+            self.connection.set_playing(playing)
+
+    def run_tools(self, calls: tuple[FunctionCall, ...]) -> None:
+        fresh = self._tools.fresh(calls)
+        if fresh:
+            self.conversation.calls_started(fresh, [call.id or "" for call in fresh if self._tools.long_running(call)])
+            self._tools.start(self._group, fresh)
+
+    def cancel_tools(self, ids: tuple[str, ...]) -> None:
+        self._tools.cancel(ids)
+
+    def arm(self, deadline: float | None) -> None:
+        if self._timer is not None:
+            if self._timer.when() == deadline:
+                return
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(deadline, self._tick) if deadline is not None and not self.closing else None
+
+    def _tick(self) -> None:
+        self._timer = None
+        try:
+            self.conversation.tick()
+        except GatewayError as error:
+            self._begin_shutdown(error)
+
+    def _tools_answered(self, answered: ToolsAnswered) -> None:
+        self.conversation.tools_answered(answered)
+        if answered.answers and not self.closing:
+            self.uplink.post(partial(self.connection.send_tool_responses, answered.answers))
+
+    async def _send_answers(self, content: Content) -> SendResult:
+        answers: list[FunctionResponse] = []
+        for response in function_responses(content):
+            call = self._tools.pending.get(response.id or "")
+            if call is None or (response.name and response.name != call.name):
+                raise ToolResponseNotExpected(f"no call with the id {response.id!r} waits for an answer from outside")
+            answers.append(response.model_copy(update={"name": call.name}))
+        if len(answers) != len(content.parts or ()):
+            raise ToolResponseNotExpected("answers to calls and other content are sent in messages of their own")
+        event = self.conversation.outside_answers(answers)
+        slot = self._pipeline.reserve_response()
+        try:
+            await self._forward(partial(self.connection.send_tool_responses, tuple(answers)))
+        except BaseException:
+            if slot is not None:
+                slot.release()
+            raise
+        for answer in answers:
+            self._tools.take_pending(answer)
+        await self._pipeline.record_response(event, slot)
+        return SendResult("delivered")
+
+    async def _forward(self, action: Any) -> None:
+        try:
+            await self.uplink.perform(action)
+        except (NotDelivered, LiveSessionClosed):
+            raise
+        except TimeoutError as error:
+            raise DeliveryUnknown("the connection to the model broke while the message was being sent") from error
+        except Exception as error:
+            raise NotDelivered(public_error(error).message) from error
+
+    # The tasks.
+
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks[name] = self._group.create_task(work, name=f"live {name}")
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """A pump's failure ends the session in order; it never tears down the group."""
+        try:
+            await work
+        except Exception as error:
+            if not self.closing:
+                self._begin_shutdown(error)
+
+    async def _hold_connection(self, setup: LiveSetup, ready: asyncio.Future[LiveConnection]) -> None:
+        """Enters and leaves the connection in one task, as contexts that hold a task group need."""
+        try:
+            async with self._start.model.connect(setup) as connection:
+                if not ready.done():
+                    ready.set_result(connection)
+                    await self._disconnect.wait()
+        except Exception as error:
+            if not ready.done():
+                ready.set_exception(error)
+            elif not self.closing:
+                self._begin_shutdown(error)
+            else:
+                log.warning("disconnect_failed", error_type=type(error).__name__)
+
+    async def _receive(self) -> None:
+        while (message := await self.connection.receive()) is not None:
+            self.conversation.message(message)
+            if len(self._writer) > BACKLOG:  # a burst that came without a pause: let the store have its turn
+                await self._writer.drain(STORE_S)
+        self._begin_shutdown(None)
+
+    def _stored(self, event: Event) -> None:
+        if event.id in self._hidden:
+            self._hidden.discard(event.id)
+            self._start.invocation.settle(event)
+        else:
+            self._pipeline.stored(event)
+
+    def _not_stored(self, event: Event, error: Exception) -> None:
+        self._hidden.discard(event.id)
+        self._pipeline.failed(event, error)
+
+    def _problem(self, error: Exception) -> None:
+        self._listener.put(Failure(public_error(error), error))
+
+    # The end.
+
+    def _begin_shutdown(self, error: Exception | None) -> None:
+        if not self.closing:
+            self.closing = True
+            self._spawn("shutdown", self._shut_down(error))
+
+    async def _shut_down(self, error: Exception | None) -> None:
+        try:
+            await self._end_input()
+            self.conversation.end(failed=error is not None)
+            await self._store_rest()
+            if error is not None:
+                self._report(error)
+        finally:
+            self.arm(None)
+            for task in self._tasks.values():
+                if task is not asyncio.current_task():
+                    task.cancel()
+            self._listener.close()
+            self._closed.set()
+
+    async def _end_input(self) -> None:
+        self.uplink.close()
+        await self._end(self._tools.cancel_all(), TOOLS_S)
+        self._tasks["receive"].cancel()
+        self._tasks["uplink"].cancel()
+        self._disconnect.set()
+        await self._end([self._tasks["connection"]], DISCONNECT_S)
+
+    async def _store_rest(self) -> None:
+        self._pipeline.finish()
+        await self._end([self._tasks["plugins"]], STORE_S)
+        self._pipeline.flush()
+        self._writer.close()
+        if not await self._end([self._tasks["store"]], STORE_S):
+            log.error("events_lost", session=self._start.invocation.session.id, count=len(self._writer))
+
+    async def _end(self, tasks: list[asyncio.Task[None]], deadline_s: float) -> bool:
+        """Wait for tasks that are ending; cancel those that have not ended in time."""
+        if not tasks:
+            return True
+        _, late = await asyncio.wait(tasks, timeout=deadline_s)
+        for task in late:
+            task.cancel()
+        return not late
+
+    def _report(self, error: Exception) -> None:
+        if not isinstance(error, GatewayError):
+            log.error("live_failed", error, session=self._start.invocation.session.id)
+            lost = UpstreamLost("the connection to the model failed")
+            lost.__cause__ = error
+            error = lost
+        self._listener.put(Failure(public_error(error), error, fatal=True))
+
+
+async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:
+    config, agent = options.config, start.agent
+
+    def notify(notice: ConnectionNotice) -> None:
+        if options.on_notice is not None:
+            options.on_notice(Notice("info", notice.code, notice.params))
+
+    return LiveSetup(
+        instruction=await agent.resolve_instruction(start.invocation),
+        tools=tuple(tool.declaration for tool in agent.toolbox.values()),
+        modality=config.modality,
+        voice=config.voice,
+        language=config.language,
+        voice_activity=config.voice_activity,
+        input_transcription=config.input_transcription,
+        output_transcription=config.output_transcription,
+        config=agent.config,
+        notify=notify,
+    )

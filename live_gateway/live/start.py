@@ -1,0 +1,38 @@
+"""What a live session is opened with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from live_gateway.agents.config import LiveRunConfig
+from live_gateway.agents.context import InvocationContext
+from live_gateway.agents.llm import LlmAgent
+from live_gateway.content import Content
+from live_gateway.live.items import Notice
+from live_gateway.models.live import LiveModel
+from live_gateway.plugins.chain import PluginChain
+from live_gateway.sessions.base import SessionService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveStart:
+    """What the runner found out before the connection opens. early_exit: a plugin's answer instead of the agent."""
+
+    invocation: InvocationContext
+    agent: LlmAgent
+    model: LiveModel
+    chain: PluginChain
+    sessions: SessionService
+    early_exit: Content | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveOptions:
+    """What the caller of `run_live` asked for beside the config."""
+
+    config: LiveRunConfig = field(default_factory=LiveRunConfig)
+    state_delta: Mapping[str, Any] | None = None
+    yield_user_message: bool = False
+    on_notice: Callable[[Notice], None] | None = None

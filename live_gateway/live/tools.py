@@ -1,0 +1,170 @@
+"""Runs what the model calls, beside the receive loop: a slow tool delays neither audio nor an interruption.
+
+Calls of one message run side by side; their responses become one event in call order. The same call id runs once. A cancelled call is
+recorded as cancelled and not answered; every other call is answered exactly once, whatever happens to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from live_gateway.agents.context import InvocationContext
+from live_gateway.agents.llm import LlmAgent
+from live_gateway.content import Content, FunctionCall, FunctionResponse
+from live_gateway.errors import PluginError
+from live_gateway.events import EventActions
+from live_gateway.live.items import ToolFinished, ToolStarted
+from live_gateway.plugins.chain import PluginChain
+from live_gateway.plugins.tool_call import ToolOutcome, call_tool, merge_outcomes
+
+MAX_RUNNING = 32
+MAX_REMEMBERED_IDS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsAnswered:
+    """All calls of one message are done. content: their responses for the record, None when there is none yet (long-running tools).
+    answers: what goes to the model; cancelled calls are recorded and not answered."""
+
+    content: Content | None
+    actions: EventActions
+    answers: tuple[FunctionResponse, ...]
+    count: int
+
+
+@dataclass(slots=True)
+class _Batch:
+    calls: tuple[FunctionCall, ...]
+    tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    outcomes: dict[str, ToolOutcome] = field(default_factory=dict)
+    cancelled: set[str] = field(default_factory=set)
+
+
+class LiveTools:
+    """The tool calls of one live session.
+
+    show: takes the immediate notices. answered: takes each finished message of calls. Both are called on the loop and do not wait.
+    """
+
+    def __init__(
+        self,
+        agent: LlmAgent,
+        invocation: InvocationContext,
+        chain: PluginChain,
+        show: Callable[[ToolStarted | ToolFinished], None],
+        answered: Callable[[ToolsAnswered], None],
+    ) -> None:
+        self._agent = agent
+        self._invocation = invocation
+        self._chain = chain
+        self._show = show
+        self._answered = answered
+        self._batches: list[_Batch] = []
+        self._seen: dict[str, None] = {}
+        self._pending: dict[str, FunctionCall] = {}
+
+    @property
+    def pending(self) -> dict[str, FunctionCall]:
+        """Calls of long-running tools whose final answer comes from outside, by call id."""
+        return self._pending
+
+    def long_running(self, call: FunctionCall) -> bool:
+        """Whether the call's final answer comes later, from outside."""
+        tool = self._agent.toolbox.get(call.name or "")
+        return tool is not None and tool.long_running
+
+    def fresh(self, calls: Sequence[FunctionCall]) -> tuple[FunctionCall, ...]:
+        """The calls whose id was not seen before; they count as seen now."""
+        fresh = tuple(call for call in calls if call.id not in self._seen)
+        for call in fresh:
+            self._seen[call.id or ""] = None
+        while len(self._seen) > MAX_REMEMBERED_IDS:
+            del self._seen[next(iter(self._seen))]
+        return fresh
+
+    def start(self, group: asyncio.TaskGroup, calls: tuple[FunctionCall, ...]) -> None:
+        """Run these calls. Their notices come at once, `answered` when all of them are done."""
+        batch = _Batch(calls)
+        self._batches.append(batch)
+        for call in calls:
+            tool = self._agent.toolbox.get(call.name or "")
+            self._show(ToolStarted(call.id or "", call.name or "", dict(call.args or {}), tool.effect if tool else "read"))
+            if self.long_running(call):
+                self._pending[call.id or ""] = call
+        running = sum(len(other.tasks) for other in self._batches)
+        for call in calls[: max(0, MAX_RUNNING - running)]:
+            task = group.create_task(self._run(batch, call), name=f"tool {call.name}")
+            batch.tasks[call.id or ""] = task
+            task.add_done_callback(partial(self._ended, batch, call))
+        for call in calls[max(0, MAX_RUNNING - running) :]:
+            self._finish(batch, call, _failure(call, f"{MAX_RUNNING} tools are already running; try again when one has ended"))
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        """The model no longer wants these answered."""
+        for batch in self._batches:
+            for call_id in ids:
+                if call_id in batch.tasks:
+                    batch.cancelled.add(call_id)
+                    batch.tasks[call_id].cancel()
+
+    def cancel_all(self) -> list[asyncio.Task[None]]:
+        """The session ends: cancel what runs, to be recorded as cancelled. The tasks that are ending."""
+        tasks = [task for batch in self._batches for task in batch.tasks.values()]
+        self.cancel([call_id for batch in self._batches for call_id in batch.tasks])
+        return tasks
+
+    def take_pending(self, response: FunctionResponse) -> FunctionCall | None:
+        """The call that this outside answer belongs to, which is then no longer pending; None when it belongs to none."""
+        call = self._pending.get(response.id or "")
+        if call is None or (response.name and response.name != call.name):
+            return None
+        return self._pending.pop(response.id or "")
+
+    async def _run(self, batch: _Batch, call: FunctionCall) -> None:
+        try:
+            outcome = await call_tool(self._chain, self._agent, self._invocation, call)
+        except PluginError as error:  # the model still gets its answer
+            outcome = _failure(call, str(error))
+        self._finish(batch, call, outcome)
+
+    def _ended(self, batch: _Batch, call: FunctionCall, _task: asyncio.Task[None]) -> None:
+        """A task that was cancelled, perhaps before it began, has no outcome of its own."""
+        if (call.id or "") not in batch.outcomes:
+            batch.cancelled.add(call.id or "")
+            self._finish(batch, call, _failure(call, "cancelled"))
+
+    def _finish(self, batch: _Batch, call: FunctionCall, outcome: ToolOutcome) -> None:
+        call_id = call.id or ""
+        batch.tasks.pop(call_id, None)
+        batch.outcomes[call_id] = outcome
+        if call_id in batch.cancelled:
+            self._pending.pop(call_id, None)
+            self._show(ToolFinished(call_id, "cancelled", outcome.ms))
+        elif outcome.status == "error":
+            self._pending.pop(call_id, None)
+            self._show(ToolFinished(call_id, "error", outcome.ms, error=outcome.error))
+        elif call_id in self._pending:
+            self._show(ToolFinished(call_id, "progress", outcome.ms, result=outcome.response.response if outcome.response else None))
+        else:
+            self._show(ToolFinished(call_id, "done", outcome.ms, result=outcome.response.response if outcome.response else None))
+        if len(batch.outcomes) == len(batch.calls):
+            self._batches.remove(batch)
+            self._answer(batch)
+
+    def _answer(self, batch: _Batch) -> None:
+        outcomes = [batch.outcomes[call.id or ""] for call in batch.calls]
+        content, actions = merge_outcomes(outcomes)
+        answers = tuple(
+            outcome.response
+            for call, outcome in zip(batch.calls, outcomes, strict=True)
+            if outcome.response is not None and (call.id or "") not in batch.cancelled
+        )
+        self._answered(ToolsAnswered(content, actions, answers, len(batch.calls)))
+
+
+def _failure(call: FunctionCall, text: str) -> ToolOutcome:
+    response = FunctionResponse(id=call.id, name=call.name, response={"error": text})
+    return ToolOutcome(call=call, response=response, actions=EventActions(), status="error", error=text, ms=0)

@@ -1,0 +1,380 @@
+"""The turn protocol of a live session: who speaks, which response is which, when one is over.
+
+Pure: inputs in, effects out, time (monotonic seconds) passed in. Rules, each tested:
+
+* A response begins with the model's first audio or text after the last one was complete. Its number only grows. It travels in every audio
+  frame, so whoever holds audio of an interrupted response knows it by comparing numbers.
+* A response is spoken from its first sample until what was sent has been played, which is later than the model's own end of turn. Until
+  then the user can interrupt it: by speaking, by typing, by cancelling.
+* It ends exactly once: played to its end (the listener says `drained`; one that sends no marks is believed after the sent duration and
+  500 ms), flushed (the listener has 500 ms to say how far it got), cancelled with the session, or failed with the model.
+* What the model still sends of an answer that was interrupted on our side is dropped until the model says that it stopped.
+* A turn begins with the user: speech, typed text, push to talk. Late words of the user keep the turn in which they were spoken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from live_gateway.live.items import (
+    PlaybackMark,
+    ResponseAudioEnd,
+    ResponseEnded,
+    ResponseInterrupted,
+    ResponseStarted,
+    ResponseStatus,
+    SpeakingState,
+    StateChanged,
+    TurnMetrics,
+)
+from live_gateway.models.live import OUTPUT_HZ
+
+Reason = Literal["speech", "typed", "cancel", "model"]
+
+UNMARKED_TAIL_S = 0.5
+"""How long after the sent duration a response counts as played when the listener sends no marks (protocol.md)."""
+FLUSH_WAIT_S = 0.5
+"""How long an interrupted response waits for the listener to say how far it got."""
+LOST_MARKS_S = 5.0
+"""How long after the sent duration a listener that does send marks may stay silent before it is believed to have played all."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopModel:
+    """Ask the model to stop the answer it is making."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayingChanged:
+    """Whether the user hears an answer now; a local model then distrusts what the microphone catches."""
+
+    playing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptionMark:
+    """Record that the answer was interrupted: one mark per interruption, whoever noticed it first."""
+
+
+TurnEffect: TypeAlias = (
+    ResponseStarted
+    | ResponseAudioEnd
+    | ResponseInterrupted
+    | ResponseEnded
+    | StateChanged
+    | TurnMetrics
+    | StopModel
+    | PlayingChanged
+    | InterruptionMark
+)
+
+
+@dataclass(slots=True)
+class _Response:
+    number: int
+    turn: int
+    samples: int = 0
+    play_until: float = 0.0
+    played: int = 0
+    heard: int = 0
+    marked_at: float | None = None
+    complete: bool = False
+    stopped: ResponseStatus | None = None
+    deadline: float | None = None
+    fallback: int = 0
+
+
+class Turns:
+    """State of the turn protocol. Every input may leave effects, which `take` hands over in order.
+
+    marks: the listener reports what it plays. interrupts: the user's speech stops an answer that plays.
+    """
+
+    def __init__(self, *, marks: bool, interrupts: bool = True) -> None:
+        self._marks = marks
+        self._interrupts = interrupts
+        self._effects: list[TurnEffect] = []
+        self._open: dict[int, _Response] = {}
+        self._making: _Response | None = None
+        self._last_response = 0
+        self._turn = 0
+        self._user_turn = 0
+        self._users_turn_open = False
+        self._hears_speech = False
+        self._user_speaking = False
+        self._tools_running = 0
+        self._awaiting_answer = False
+        self._dropping = False
+        self._asked_at: float | None = None
+        self._silence_ms = 0
+        self._state: SpeakingState = "listening"
+        self._playing = False
+
+    @property
+    def turn(self) -> int:
+        """Number of the current turn; 0 before the first."""
+        return self._turn
+
+    @property
+    def state(self) -> SpeakingState:
+        """What the conversation is doing now."""
+        return self._state
+
+    @property
+    def dropping(self) -> bool:
+        """Whether what the model sends belongs to an answer that was interrupted on our side."""
+        return self._dropping
+
+    @property
+    def response(self) -> int:
+        """Number of the newest response; 0 before the first."""
+        return self._last_response
+
+    @property
+    def making(self) -> int:
+        """Number of the response that the model is making; 0 for none."""
+        return self._making.number if self._making is not None else 0
+
+    def take(self) -> list[TurnEffect]:
+        """The effects since the last call, in order."""
+        self._settle()
+        effects, self._effects = self._effects, []
+        return effects
+
+    def deadline(self) -> float | None:
+        """When `tick` is due; None when nothing waits for time."""
+        return min((r.deadline for r in self._open.values() if r.deadline is not None), default=None)
+
+    # The user's side.
+
+    def speech_started(self, now: float) -> None:
+        """The model hears the user begin to speak (its own detection, or push to talk)."""
+        self._hears_speech = True
+        self._user_speaking = True
+        self._awaiting_answer = False
+        if self._interrupts:
+            self._interrupt("speech", now)
+        self._begin_users_turn()
+
+    def speech_ended(self, silence_ms: int, now: float) -> None:
+        """The model hears that the user is done."""
+        self._user_speaking = False
+        self._expect_answer(now, silence_ms)
+
+    def words_of_user(self) -> int:
+        """A piece of the user's transcription arrived; the turn it belongs to. Where the model signals speech, words never begin a turn."""
+        if not self._hears_speech:
+            self._begin_users_turn()
+        return self._user_turn
+
+    def typed(self, now: float) -> None:
+        """The user sent a message. It stops an answer that plays, and begins a turn."""
+        self._interrupt("typed", now)
+        self._begin_users_turn()
+        self._expect_answer(now, 0)
+
+    def cancel(self, now: float) -> None:
+        """The user stopped the answer, without saying anything."""
+        self._interrupt("cancel", now)
+        self._awaiting_answer = False
+
+    def playback(self, mark: PlaybackMark, now: float) -> None:
+        """The listener reports how far it played a response. Unknown responses are ignored; counts are clamped to what was sent."""
+        response = self._open.get(mark.response)
+        if response is None:
+            return
+        self._marks = True
+        response.played = max(response.played, min(mark.played, response.samples))
+        response.heard = max(response.heard, min(mark.heard, response.played))
+        response.marked_at = now
+        if response.stopped is not None:
+            if mark.event in ("flushed", "drained"):
+                self._end(response)
+        elif mark.event == "drained" and response.complete:
+            response.played = response.heard = response.samples
+            self._end(response)
+        else:
+            self._arm(response)
+
+    # The model's side.
+
+    def audio(self, samples: int, now: float) -> tuple[int, int] | None:
+        """The model made this much audio. Its response number and the index of its first sample, or None when it is to be dropped."""
+        if self._dropping:
+            return None
+        response = self._answering(now)
+        pos = response.samples
+        response.samples += samples
+        response.play_until = max(response.play_until, now) + samples / OUTPUT_HZ
+        return response.number, pos
+
+    def text(self, now: float) -> bool:
+        """The model made a piece of text; False when it is to be dropped."""
+        if self._dropping:
+            return False
+        self._answering(now)
+        return True
+
+    def tools_started(self, count: int) -> None:
+        """The model called this many tools."""
+        self._tools_running += count
+        self._users_turn_open = False
+        self._ensure_turn()
+
+    def tool_finished(self, now: float, *, answered: bool) -> None:
+        """A tool ended; the model goes on if it was answered."""
+        self._tools_running -= 1
+        if answered and not self._tools_running:
+            self._awaiting_answer = True
+
+    def generation_complete(self, now: float) -> None:
+        """The model has made its whole answer."""
+        self._complete(now)
+
+    def turn_complete(self, now: float) -> None:
+        """The model's turn is over."""
+        self._complete(now)
+        self._dropping = False
+        if not self._tools_running and not self._user_speaking:
+            self._awaiting_answer = False
+
+    def model_interrupted(self, now: float) -> None:
+        """The model stopped its answer by itself."""
+        if self._dropping:  # we had noticed first, and marked it
+            self._dropping = False
+            return
+        had_answer = bool(self._open)
+        self._interrupt("model", now)
+        self._dropping = False
+        if not had_answer:
+            self._effects.append(InterruptionMark())
+
+    # Time and end.
+
+    def tick(self, now: float) -> None:
+        """Time has passed."""
+        for response in list(self._open.values()):
+            if response.deadline is None or now < response.deadline:
+                continue
+            response.heard = response.samples if response.stopped is None else response.fallback
+            self._end(response)
+
+    def fail(self, now: float) -> None:
+        """The model's connection broke: open responses fail."""
+        self._end_all("failed", now)
+
+    def close(self, now: float) -> None:
+        """The session is over: open responses are cancelled."""
+        self._end_all("cancelled", now)
+
+    def _answering(self, now: float) -> _Response:
+        if self._making is not None:
+            return self._making
+        self._ensure_turn()
+        self._users_turn_open = False
+        self._awaiting_answer = False
+        self._last_response += 1
+        response = _Response(self._last_response, self._turn, play_until=now)
+        self._making = self._open[response.number] = response
+        self._effects.append(ResponseStarted(response.number, response.turn))
+        if self._asked_at is not None:
+            waited = round((now - self._asked_at) * 1000)
+            self._effects.append(TurnMetrics(response.turn, eou_to_first_audio_ms=waited, silence_ms=self._silence_ms))
+            self._asked_at = None
+        return response
+
+    def _complete(self, now: float) -> None:
+        response, self._making = self._making, None
+        if response is None:
+            return
+        response.complete = True
+        if response.samples:
+            self._effects.append(ResponseAudioEnd(response.number, response.samples))
+            self._arm(response)
+        else:
+            self._end(response)
+
+    def _arm(self, response: _Response) -> None:
+        if not response.complete or response.stopped is not None:
+            return
+        if self._marks:
+            response.deadline = max(response.play_until, response.marked_at or 0.0) + LOST_MARKS_S
+        else:
+            response.deadline = response.play_until + UNMARKED_TAIL_S
+
+    def _interrupt(self, reason: Reason, now: float) -> None:
+        running = [response for response in self._open.values() if response.stopped is None]
+        if not running:
+            return
+        if self._making is not None:
+            self._making = None
+            self._dropping = True
+            if reason != "model":
+                self._effects.append(StopModel())
+        self._effects.append(ResponseInterrupted(self._last_response, reason))
+        self._effects.append(InterruptionMark())
+        for response in running:
+            response.stopped = "cancelled" if reason == "cancel" else "interrupted"
+            response.fallback = self._estimate(response, now)
+            if self._marks and response.samples:
+                response.deadline = now + FLUSH_WAIT_S
+            else:
+                response.heard = response.fallback
+                self._end(response)
+
+    def _estimate(self, response: _Response, now: float) -> int:
+        """How much was heard by now: from the last mark and the time since, without marks from the time at which it was sent."""
+        if response.marked_at is not None:
+            return min(response.samples, response.heard + max(0, round((now - response.marked_at) * OUTPUT_HZ)))
+        if self._marks:
+            return 0  # the listener never said that it began
+        return max(0, response.samples - max(0, round((response.play_until - now) * OUTPUT_HZ)))
+
+    def _end(self, response: _Response) -> None:
+        del self._open[response.number]
+        heard_ms = round(response.heard * 1000 / OUTPUT_HZ)
+        self._effects.append(ResponseEnded(response.number, response.stopped or "completed", heard_ms))
+
+    def _end_all(self, status: ResponseStatus, now: float) -> None:
+        self._making = None
+        for response in list(self._open.values()):
+            if response.stopped is None:
+                response.stopped = status
+                response.fallback = self._estimate(response, now)
+            response.heard = max(response.heard, response.fallback)
+            self._end(response)
+        self._awaiting_answer = False
+
+    def _begin_users_turn(self) -> None:
+        if not self._users_turn_open:
+            self._turn += 1
+            self._users_turn_open = True
+        self._user_turn = self._turn
+
+    def _ensure_turn(self) -> None:
+        if self._turn == 0:
+            self._turn = 1
+
+    def _expect_answer(self, now: float, silence_ms: int) -> None:
+        self._awaiting_answer = True
+        self._asked_at = now
+        self._silence_ms = silence_ms
+
+    def _settle(self) -> None:
+        speaking = any(response.stopped is None for response in self._open.values())
+        if speaking != self._playing:
+            self._playing = speaking
+            self._effects.append(PlayingChanged(speaking))
+        if (state := self._derive_state(speaking)) != self._state:
+            self._state = state
+            self._effects.append(StateChanged(state))
+
+    def _derive_state(self, speaking: bool) -> SpeakingState:
+        if self._user_speaking:
+            return "user_speaking"
+        if speaking:
+            return "speaking"
+        if self._tools_running:
+            return "tool"
+        return "thinking" if self._awaiting_answer else "listening"

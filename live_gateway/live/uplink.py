@@ -1,0 +1,157 @@
+"""What goes up to the model: audio that may be dropped, and everything else, which may not, in one order.
+
+One task sends, so that a connection is written to by one task at a time and an activity mark never overtakes the audio before it. Audio
+waits for at most two seconds; beyond, the oldest is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from live_gateway.errors import LiveSessionClosed, NotDelivered
+from live_gateway.models.live import INPUT_HZ
+
+MAX_AUDIO_SAMPLES = 2 * INPUT_HZ
+MAX_COMMANDS = 256
+COMMAND_DEADLINE_S = 5.0
+
+Action: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class _Command:
+    __slots__ = ("action", "done", "started")
+
+    def __init__(self, action: Action, done: asyncio.Future[None] | None) -> None:
+        self.action = action
+        self.done = done
+        self.started = False
+
+    def settle(self, error: BaseException | None) -> None:
+        if self.done is None or self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
+class Uplink:
+    """The queue to the model. `run` is the one task that sends; it ends when the uplink is closed."""
+
+    def __init__(self, send_audio: Callable[[bytes], Awaitable[None]]) -> None:
+        self._send_audio = send_audio
+        self._queue: deque[bytes | _Command] = deque()
+        self._waiting_samples = 0
+        self._commands = 0
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._dropped = 0
+
+    @property
+    def dropping(self) -> bool:
+        """Whether so much audio waits that more of it costs what waits already."""
+        return self._waiting_samples >= MAX_AUDIO_SAMPLES - INPUT_HZ // 10
+
+    def take_dropped_ms(self) -> int:
+        """How much audio was dropped since the last call, in ms."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped * 1000 // INPUT_HZ
+
+    def push_audio(self, pcm: bytes) -> None:
+        """Queue microphone audio (int16 mono at 16 kHz); never waits. What was already waiting for two seconds' worth is dropped first."""
+        if self._closed or not pcm:
+            return
+        self._queue.append(pcm)
+        self._waiting_samples += len(pcm) // 2
+        while self._waiting_samples > MAX_AUDIO_SAMPLES and self._drop_oldest_audio():
+            pass
+        self._wake.set()
+
+    def post(self, action: Action) -> None:
+        """Queue something that nobody waits for. Its failure shows as the failure of the connection itself."""
+        self._enqueue(_Command(action, None))
+
+    async def perform(self, action: Action) -> None:
+        """Queue something and wait until it was done, for at most five seconds.
+
+        Raises `NotDelivered` when it was not begun in time, `TimeoutError` when it was begun and did not end, and whatever it raised.
+        """
+        command = _Command(action, asyncio.get_running_loop().create_future())
+        self._enqueue(command)
+        assert command.done is not None
+        try:
+            async with asyncio.timeout(COMMAND_DEADLINE_S):
+                await command.done
+        except TimeoutError:
+            if command.started:
+                raise
+            raise NotDelivered("the connection to the model took nothing for five seconds") from None
+        finally:
+            if not command.started:
+                self._forget(command)
+
+    async def run(self) -> None:
+        """Send what is queued until the uplink is closed. An exception of a command goes to whoever waits for it; audio's ends the task."""
+        while not self._closed:
+            if not self._queue:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            entry = self._queue.popleft()
+            if isinstance(entry, bytes):
+                self._waiting_samples -= len(entry) // 2
+                await self._send_audio(entry)
+            else:
+                self._commands -= 1
+                await self._run_command(entry)
+
+    def close(self) -> None:
+        """Take and send no more. Whoever waits gets `NotDelivered`."""
+        self._closed = True
+        self._wake.set()
+        for entry in self._queue:
+            if isinstance(entry, _Command):
+                entry.settle(NotDelivered("the live session is closed"))
+        self._queue.clear()
+
+    async def _run_command(self, command: _Command) -> None:
+        if command.done is not None and command.done.done():
+            return
+        command.started = True
+        try:
+            await command.action()
+        except Exception as error:
+            if command.done is None:
+                raise
+            command.settle(error)
+        except BaseException:
+            command.settle(TimeoutError("the connection went away while it was sent"))
+            raise
+        else:
+            command.settle(None)
+
+    def _enqueue(self, command: _Command) -> None:
+        if self._closed:
+            raise LiveSessionClosed("the live session is closed")
+        if self._commands >= MAX_COMMANDS:
+            raise NotDelivered(f"{MAX_COMMANDS} messages already wait for the model")
+        self._commands += 1
+        self._queue.append(command)
+        self._wake.set()
+
+    def _forget(self, command: _Command) -> None:
+        if command in self._queue:
+            self._queue.remove(command)
+            self._commands -= 1
+
+    def _drop_oldest_audio(self) -> bool:
+        for index, entry in enumerate(self._queue):
+            if isinstance(entry, bytes):
+                del self._queue[index]
+                self._waiting_samples -= len(entry) // 2
+                self._dropped += len(entry) // 2
+                return True
+        return False

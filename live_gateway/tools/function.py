@@ -1,0 +1,120 @@
+"""Makes a tool of a Python function."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, overload
+
+from live_gateway.content import FunctionDeclaration
+from live_gateway.errors import ConfigurationError, ToolError
+from live_gateway.tools.base import Effect, ToolCallContext
+from live_gateway.tools.signature import read_signature
+from live_gateway.tools.threads import TOOL_THREADS, Job
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_LONG_RUNNING_NOTE = (
+    "NOTE: this starts something long. When it has answered with a status that is not final, do not call it again; the result comes later."
+)
+
+
+class FunctionTool:
+    """A function that a model may call.
+
+    The declaration is made from the signature and the docstring: description, parameter texts (Google style or `:param`), types (whatever
+    pydantic knows), defaults. A parameter named `ctx`, `context` or `tool_context` (unless annotated as plain data), or annotated
+    `ToolContext`, receives the tool context; the model does not see it. Async functions are awaited; others run in one of 32 threads.
+
+    effect: `read` for a function that only looks, `write` for one that changes something. What does not say is taken for `write`.
+    timeout_s: seconds until a call is given up. long_running: the final result comes later, from outside; what the function returns is
+    a first status, or None. The object can be called like the function itself.
+
+    Raises `ConfigurationError` where the function cannot be declared to a model.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        effect: Effect | None = None,
+        timeout_s: float = 30.0,
+        long_running: bool = False,
+    ) -> None:
+        if not inspect.isroutine(function):
+            raise ConfigurationError(f"{function!r} is not a function")
+        self.name = name if name is not None else function.__name__
+        if not _NAME.fullmatch(self.name):
+            raise ConfigurationError(f"{self.name!r} is no tool name: letters, digits, _ and -, at most 64, not beginning with a digit")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ConfigurationError(f"tool {self.name!r}: a generator has no single result; return one")
+        if timeout_s <= 0:
+            raise ConfigurationError(f"tool {self.name!r}: the time limit must be above 0 seconds, not {timeout_s}")
+        self.function = function
+        self.effect: Effect = effect or "write"
+        self.timeout_s = timeout_s
+        self.long_running = long_running
+        self._signature = read_signature(function)
+        self.declaration = self._declare(description)
+
+    def __repr__(self) -> str:
+        return f"FunctionTool({self.name!r})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself, as if it were no tool."""
+        return self.function(*args, **kwargs)
+
+    async def run(self, args: Mapping[str, Any], context: ToolCallContext) -> Any:
+        """Check and convert the arguments, run the function within its time limit, and give what it returned.
+
+        Raises `ToolError` for arguments that do not fit and for the time-out, and whatever the function raises.
+        """
+        values: dict[str, Any] = self._signature.convert(args)
+        if self._signature.context is not None:
+            values[self._signature.context] = context
+        job: Job | None = None if inspect.iscoroutinefunction(self.function) else Job(partial(self.function, **values))
+        limit = asyncio.timeout(self.timeout_s)
+        try:
+            async with limit:
+                result = await self.function(**values) if job is None else await TOOL_THREADS.run(job)
+                return await result if job is not None and inspect.isawaitable(result) else result
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ToolError(self._timeout_words(started=job is None or not job.future.cancelled())) from None
+
+    def _timeout_words(self, *, started: bool) -> str:
+        if started:
+            return f"timeout: {self.name!r} did not finish within {self.timeout_s:g} seconds; it may still take effect"
+        return f"timeout: {self.name!r} was not started within {self.timeout_s:g} seconds, too many tools are running"
+
+    def _declare(self, description: str | None) -> FunctionDeclaration:
+        text = description if description is not None else self._signature.description
+        if self.long_running:
+            text = f"{text}\n\n{_LONG_RUNNING_NOTE}".strip()
+        schema = dict(self._signature.schema) if self._signature.arguments else None
+        return FunctionDeclaration(name=self.name, description=text or None, parameters_json_schema=schema)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: Effect | None = None,
+    timeout_s: float = 30.0,
+    long_running: bool = False,
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+
+
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """Decorate a function to make it a `FunctionTool`: `@tool`, or with its options, `@tool(effect="read")`."""
+    return FunctionTool(function, **options) if function is not None else partial(FunctionTool, **options)

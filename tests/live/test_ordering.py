@@ -1,0 +1,549 @@
+"""The chronological order of a live session's record: the rules as properties, then the contract's examples word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from live_gateway.content import Blob, FunctionCall, FunctionResponse, Part, Transcription, model_content
+from live_gateway.content import Content as ContentOf
+from live_gateway.events import Event, replace
+from live_gateway.live.ordering import MAX_HELD, ChronologicalRelease, Direction
+from live_gateway.live.transcript import TranscriptBuilder
+from live_gateway.models.live import Transcript
+
+# Events as the cases write them.
+
+
+def words(direction: Direction, text: str, *, partial: bool, item: str = "") -> Event:
+    transcription = Transcription(text=text, finished=not partial)
+    return Event(
+        author="user" if direction == "input" else "agent",
+        id=item or f"{direction} {text}",
+        partial=partial,
+        input_transcription=transcription if direction == "input" else None,
+        output_transcription=transcription if direction == "output" else None,
+    )
+
+
+def piece(direction: Direction, text: str = "x") -> Event:
+    return words(direction, text, partial=True)
+
+
+def whole(direction: Direction, text: str = "X") -> Event:
+    return words(direction, text, partial=False)
+
+
+def call(*ids: str, partial: bool = False) -> Event:
+    parts = (Part(function_call=FunctionCall(id=call_id, name="f", args={})) for call_id in ids)
+    return Event(author="agent", content=model_content(parts), partial=partial)
+
+
+def response(*ids: str) -> Event:
+    parts = [Part(function_response=FunctionResponse(id=call_id, name="f", response={"r": 1})) for call_id in ids]
+    return Event(author="agent", content=ContentOf(role="user", parts=parts))
+
+
+def mark(*, interrupted: bool = False) -> Event:
+    return Event(author="agent", turn_complete=not interrupted, interrupted=interrupted)
+
+
+def plain() -> Event:
+    return Event(author="agent", content=model_content([Part(text="aside")]))
+
+
+TOKENS: dict[str, Callable[[], Event]] = {
+    "in~": lambda: piece("input"),
+    "out~": lambda: piece("output"),
+    "IN": lambda: whole("input"),
+    "OUT": lambda: whole("output"),
+    "call": lambda: call("c1"),
+    "resp": lambda: response("c1"),
+    "call2": lambda: call("c2"),
+    "resp2": lambda: response("c2"),
+    "done": mark,
+    "stop": lambda: mark(interrupted=True),
+    "text": plain,
+}
+
+
+def release(script: str, order: ChronologicalRelease | None = None) -> str:
+    """What comes out of a script of tokens, as tokens; pieces are left out, as in the contract's examples."""
+    order = order or ChronologicalRelease()
+    names: dict[int, str] = {}
+    released: list[Event] = []
+    kept: list[Event] = []  # keeps every event alive, so that no id() is used twice
+    for token in script.split():
+        event = TOKENS[token]()
+        kept.append(event)
+        names[id(event)] = token
+        released += order.feed(event)
+    return " ".join(names[id(event)] for event in released if not names[id(event)].endswith("~"))
+
+
+# contract: LIVE-10, LIVE-11
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("in~ call resp out~ IN OUT", "IN call resp OUT"),
+        ("out~ call OUT", "OUT call"),
+        ("in~ out~ call IN OUT", "IN OUT call"),
+        ("in~ out~ call OUT IN", "OUT IN call"),
+        ("in~ out~ IN call OUT", "IN OUT call"),
+        ("out~ in~ IN call OUT", "IN OUT call"),
+        ("in~ call out~ IN call2 OUT", "IN call OUT call2"),
+        ("in~ call IN resp out~ OUT", "IN call resp OUT"),
+    ],
+)
+def test_examples_of_the_contract(script: str, expected: str) -> None:
+    assert release(script) == expected
+
+
+# contract: LIVE-11
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("in~ call out~ resp IN OUT", "IN call resp OUT"),
+        ("in~ call out~ call2 resp resp2 IN OUT", "IN call resp OUT call2 resp2"),
+        ("in~ call IN out~ resp OUT", "IN call OUT resp"),
+    ],
+)
+def test_a_response_goes_with_its_call_while_that_is_held(script: str, expected: str) -> None:
+    assert release(script) == expected
+
+
+# contract: LIVE-11
+def test_a_response_to_several_held_calls_waits_for_all_of_them() -> None:
+    order = ChronologicalRelease()
+    first, second, both = call("a"), call("b"), response("a", "b")
+    order.feed(piece("input"))
+    order.feed(first)
+    order.feed(piece("output"))
+    order.feed(second)
+    order.feed(both)
+    done = whole("input")
+    assert order.feed(done) == [done, first]
+    done = whole("output")
+    assert order.feed(done) == [done, second, both]
+
+
+# case: K-LIVE-05
+def test_transcription_before_tool() -> None:
+    order = ChronologicalRelease()
+    events = [piece("output", "Hello"), call("c1"), whole("output", "Hello there.")]
+    assert feed_all(order, events) == [events[0], events[2], events[1]]
+
+
+# case: K-LIVE-06
+# contract: LIVE-12
+def test_no_transcription_in_progress() -> None:
+    order = ChronologicalRelease()
+    events = [call("c1"), response("c1"), plain()]
+    assert [order.feed(event) for event in events] == [[event] for event in events]
+
+
+# case: K-LIVE-08
+def test_several_held_events_keep_their_order() -> None:
+    order = ChronologicalRelease()
+    events = [piece("output", "A"), call("c1"), response("c1"), call("c2"), whole("output", "AB")]
+    assert [event for event in feed_all(order, events) if not event.partial] == [events[4], events[1], events[2], events[3]]
+
+
+# report: C12
+def test_a_complete_input_does_not_release_what_waits_for_the_output() -> None:
+    order = ChronologicalRelease()
+    a, tool, q, b, ab = piece("output", "a"), call("c1"), whole("input", "q"), piece("output", "b"), whole("output", "ab")
+    assert feed_all(order, [a, tool, q, b, ab]) == [a, q, b, ab, tool]
+
+
+# case: K-LIVE-14
+def test_a_partial_tool_event_keeps_its_place() -> None:
+    order = ChronologicalRelease()
+    growing, final = call("c1", partial=True), call("c1")
+    done = whole("output")
+    assert feed_all(order, [piece("output"), growing, final, done])[1:] == [done, growing, final]
+
+
+# case: K-LIVE-15
+# contract: LIVE-12
+def test_everything_else_passes_while_events_are_held() -> None:
+    order = ChronologicalRelease()
+    order.feed(piece("input"))
+    order.feed(call("c1"))
+    audio = Event(author="agent", content=model_content([Part(inline_data=Blob(data=b"\0\0", mime_type="audio/pcm;rate=24000"))]))
+    for event in (audio, plain(), piece("output"), Event(author="agent", error_code="X")):
+        assert order.feed(event) == [event]
+    assert order.held == 1
+
+
+# contract: LIVE-13
+# case: K-LIVE-18, K-LIVE-19
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_mark_releases_everything_before_itself(interrupted: bool) -> None:
+    order = ChronologicalRelease()
+    tool, answer, end = call("c1"), response("c1"), mark(interrupted=interrupted)
+    feed_all(order, [piece("input"), piece("output"), tool, answer])
+    assert order.feed(end) == [tool, answer, end]
+    assert (order.held, order.open) == (0, frozenset())
+
+
+# case: K-LIVE-13
+def test_a_piece_on_the_mark_itself_does_not_hold_up_the_next_turn() -> None:
+    order = ChronologicalRelease()
+    odd = replace(piece("output", "done."), turn_complete=True)
+    feed_all(order, [piece("output", "All "), odd])
+    next_call = call("c9")
+    assert order.feed(next_call) == [next_call]
+
+
+# contract: LIVE-13
+def test_a_complete_transcription_that_carries_the_mark_comes_before_what_waited() -> None:
+    order = ChronologicalRelease()
+    tool, end = call("c1"), replace(whole("output"), turn_complete=True)
+    feed_all(order, [piece("output"), tool])
+    assert order.feed(end) == [end, tool]
+
+
+# contract: LIVE-13
+# case: K-LIVE-10, K-LIVE-12
+# report: A28
+def test_flush_gives_everything_back_in_order_once() -> None:
+    order = ChronologicalRelease()
+    tool, answer = call("f"), response("f")
+    feed_all(order, [piece("output", "Let me"), tool, answer])
+    assert order.flush() == [tool, answer]
+    assert order.flush() == []
+    assert order.open == frozenset()
+
+
+# contract: LIVE-13
+# report: A29
+def test_the_65th_held_event_releases_all_and_the_words_go_on() -> None:
+    order = ChronologicalRelease()
+    order.feed(piece("output"))
+    calls = [call(f"c{n}") for n in range(MAX_HELD + 2)]
+    assert feed_all(order, calls[:MAX_HELD]) == []
+    assert order.held == MAX_HELD == 64
+    assert order.feed(calls[MAX_HELD]) == calls[: MAX_HELD + 1]
+    assert order.open == {"output"}
+    done = whole("output")
+    assert feed_all(order, [calls[-1], done]) == [done, calls[-1]]
+
+
+# case: K-LIVE-22
+def test_pieces_without_their_transcription_open_nothing() -> None:
+    order = ChronologicalRelease()
+    tool = call("c1")
+    assert order.feed(replace(piece("output"), output_transcription=None)) != []
+    assert order.feed(tool) == [tool]
+
+
+# case: K-LIVE-22
+def test_a_whole_whose_transcription_a_plugin_took_away_still_closes() -> None:
+    order = ChronologicalRelease()
+    tool = call("c1")
+    bare = replace(words("output", "secret", partial=False, item="t1"), output_transcription=None)
+    feed_all(order, [words("output", "sec", partial=True, item="t1"), tool])
+    assert order.feed(bare) == [bare, tool]
+
+
+# case: K-LIVE-21
+# contract: LIVE-13
+@pytest.mark.parametrize("refused", [whole("output"), mark(), mark(interrupted=True)])
+def test_what_waited_for_a_refused_event_is_released(refused: Event) -> None:
+    order = ChronologicalRelease()
+    tool = call("c1")
+    feed_all(order, [piece("output"), tool])
+    assert order.refused(refused) == [tool]
+    assert order.open == frozenset()
+
+
+# case: K-LIVE-21
+def test_a_refused_event_that_nobody_waits_for_releases_nothing() -> None:
+    order = ChronologicalRelease()
+    feed_all(order, [piece("output"), call("c1")])
+    assert order.refused(plain()) == []
+    assert order.refused(whole("input")) == []
+    assert order.held == 1
+
+
+# report: A36
+def test_empty_pieces_open_nothing() -> None:
+    order = ChronologicalRelease()
+    tool = call("c1")
+    assert feed_all(order, [piece("output", ""), tool])[1:] == [tool]
+
+
+# contract: LIVE-13
+def test_a_transcription_that_is_taken_back_holds_up_nothing() -> None:
+    order = ChronologicalRelease()
+    tool = call("c1")
+    gone = replace(piece("input"), input_transcription=Transcription(text="", finished=True))
+    feed_all(order, [piece("input", "hm"), tool])
+    assert order.feed(gone) == [gone, tool]
+
+
+# case: K-LIVE-24, K-LIVE-25
+# contract: LIVE-15
+def test_a_failed_append_of_the_releasing_transcription_does_not_stick_the_held_events() -> None:
+    stored: list[Event] = []
+    order = ChronologicalRelease()
+
+    def append(event: Event) -> None:
+        if event.output_transcription is not None:
+            raise OSError("disk full")
+        stored.append(event)
+
+    failures = 0
+    tool = call("test_func")
+    for event in [piece("output", "Hello"), tool, whole("output", "Hello there."), response("test_func")]:
+        for released in order.feed(event):
+            try:
+                if not released.partial:
+                    append(released)
+            except OSError:
+                failures += 1
+    assert failures == 1
+    assert stored[0] == tool
+    assert len(stored) == 2
+
+
+# Together with the transcripts.
+
+
+class Session:
+    """The builder and the order, put together as a live session does."""
+
+    def __init__(self) -> None:
+        ids = count(1)
+        self.builder = TranscriptBuilder(agent="agent", invocation_id="i", new_id=lambda: f"t{next(ids)}", wall=lambda: 0.0)
+        self.order = ChronologicalRelease()
+        self.out: list[str] = []
+
+    def say(self, role: str, text: str, *, finished: bool = False) -> None:
+        self.feed(event for event, _ in self.builder.feed(Transcript("user" if role == "in" else "model", text, finished), 1))
+
+    def mark(self, *, interrupted: bool = False) -> None:
+        built = self.builder.interrupted() if interrupted else self.builder.turn_complete()
+        self.feed([*(event for event, _ in built), mark(interrupted=interrupted)])
+
+    def end(self) -> None:
+        self.feed(event for event, _ in self.builder.end())
+        self.out += map(describe, self.order.flush())
+
+    def feed(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.out += map(describe, self.order.feed(event))
+
+
+def describe(event: Event) -> str:
+    if event.turn_complete or event.interrupted:
+        return "done" if event.turn_complete else "stop"
+    if event.function_calls:
+        return f"call {event.function_calls[0].id}"
+    if event.function_responses:
+        return f"resp {event.function_responses[0].id}"
+    side = "in" if event.input_transcription else "out"
+    flag = "!" if event.custom_metadata.get("live", {}).get("incomplete") else ""
+    text = event.transcription.text if event.transcription else None
+    return f"{side}{'~' if event.partial else ''}{flag}:{text}"
+
+
+# case: K-LIVE-13
+def test_turn_complete_with_the_last_chunk() -> None:
+    session = Session()
+    session.say("out", "All ")
+    session.say("out", "done.")
+    session.mark()
+    session.feed([call("c9")])
+    assert session.out == ["out~:All ", "out~:done.", "out:All done.", "done", "call c9"]
+
+
+# case: K-LIVE-19
+# contract: LIVE-16
+def test_interruption_completes_what_was_said_first() -> None:
+    session = Session()
+    session.say("out", "one ")
+    session.say("out", "two")
+    session.feed([call("c1")])
+    session.mark(interrupted=True)
+    assert session.out == ["out~:one ", "out~:two", "out:one two", "call c1", "stop"]
+
+
+# case: K-LIVE-10
+# report: A28
+# contract: LIVE-13
+def test_the_end_of_the_stream_loses_neither_words_nor_calls() -> None:
+    session = Session()
+    session.say("out", "Let me")
+    session.feed([call("f"), response("f")])
+    session.end()
+    assert session.out == ["out~:Let me", "out!:Let me", "call f", "resp f"]
+
+
+# report: A20
+# contract: LIVE-16
+def test_finished_is_never_waited_for() -> None:
+    session = Session()
+    session.say("in", "a")
+    session.say("in", "b")
+    session.mark()
+    assert session.out == ["in~:a", "in~:b", "in:ab", "done"]
+
+
+# report: A29, C12
+def test_a_call_during_a_long_answer_is_recorded_after_it() -> None:
+    session = Session()
+    for n in range(300):
+        session.say("out", f"{n} ")
+        if n == 10:
+            session.feed([call("c1"), response("c1")])
+    assert session.order.held == 2
+    session.say("in", "q", finished=True)
+    assert session.order.held == 2
+    session.mark()
+    assert session.out[-4:] == [f"out:{''.join(f'{n} ' for n in range(300))}", "call c1", "resp c1", "done"]
+
+
+# The rules as properties.
+
+OPS = ["in~", "out~", "IN", "OUT", "call", "resp", "both", "text", "done", "stop"]
+
+
+@dataclass
+class Trace:
+    """What was fed and when each event came out. A step is one `feed`; the last one is the flush."""
+
+    events: list[Event] = field(default_factory=list)
+    ops: list[str] = field(default_factory=list)
+    released_at: dict[int, int] = field(default_factory=dict)
+    output: list[int] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+
+
+def run(ops: list[tuple[str, int]]) -> Trace:
+    order, trace, calls = ChronologicalRelease(), Trace(), 0
+    index: dict[int, int] = {}
+
+    def note(released: list[Event], step: int) -> None:
+        for event in released:
+            assert index[id(event)] not in trace.released_at, "came out twice"
+            trace.released_at[index[id(event)]] = step
+            trace.output.append(index[id(event)])
+
+    for step, (op, choice) in enumerate(ops):
+        if op == "call":
+            event = call(f"c{calls}")
+            calls += 1
+        elif op == "resp":
+            event = response(f"c{choice % (calls + 1)}")
+        elif op == "both":
+            event = response(f"c{choice % (calls + 1)}", f"c{choice // 7 % (calls + 1)}")
+        else:
+            event = TOKENS[op]()
+        trace.events.append(event)
+        trace.ops.append(op)
+        index[id(event)] = step
+        note(order.feed(event), step)
+        trace.held.append(order.held)
+    note(order.flush(), len(ops))
+    return trace
+
+
+def closing_step(trace: Trace, start: int, direction: str) -> int:
+    """When the transcription of this direction that is open after step `start` closes."""
+    closers = {"in": "IN", "out": "OUT"}
+    for step in range(start + 1, len(trace.ops)):
+        if trace.ops[step] in (closers[direction], "done", "stop"):
+            return step
+    return len(trace.ops)
+
+
+def open_before(trace: Trace, step: int) -> set[str]:
+    opened: set[str] = set()
+    for op in trace.ops[:step]:
+        if op in ("in~", "out~"):
+            opened.add(op[:-1])
+        elif op in ("IN", "OUT"):
+            opened.discard(op.lower())
+        elif op in ("done", "stop"):
+            opened.clear()
+    return opened
+
+
+def due_steps(trace: Trace) -> list[int]:
+    """When each event has to come out, by the words of LIVE-10 to 13, from the whole script at once."""
+    due: list[int] = []
+    for step, event in enumerate(trace.events):
+        opened = open_before(trace, step)
+        answered = {r.id for r in event.function_responses}
+        its_calls = [
+            due[earlier]
+            for earlier, other in enumerate(trace.events[:step])
+            if due[earlier] >= step and any(c.id in answered for c in other.function_calls)
+        ]
+        if not (event.function_calls or event.function_responses) or not opened:
+            due.append(step)
+        elif its_calls:
+            due.append(max(its_calls))
+        else:
+            due.append(max(closing_step(trace, step, direction) for direction in opened))
+    return due
+
+
+scripts = st.lists(st.tuples(st.sampled_from(OPS), st.integers(0, 1000)), max_size=40)
+
+
+# contract: LIVE-10, LIVE-11, LIVE-12, LIVE-13
+@given(scripts)
+def test_each_event_comes_out_exactly_when_what_it_waited_for_is_over(ops: list[tuple[str, int]]) -> None:
+    trace = run(ops)
+    assert [trace.released_at[step] for step in range(len(ops))] == due_steps(trace)
+
+
+# contract: LIVE-11, LIVE-13
+@given(scripts)
+def test_nothing_is_lost_and_held_events_keep_their_order(ops: list[tuple[str, int]]) -> None:
+    trace = run(ops)
+    assert sorted(trace.output) == list(range(len(ops)))
+    held = [step for step in trace.output if trace.events[step].function_calls or trace.events[step].function_responses]
+    calls = [step for step in held if trace.events[step].function_calls]
+    assert calls == sorted(calls)
+    for place, later in enumerate(held):
+        overtaken = [step for step in held[place + 1 :] if step < later]
+        if overtaken:  # only a response with its call, past what waits for more
+            assert trace.events[later].function_responses
+            assert all(trace.released_at[step] > trace.released_at[later] for step in overtaken)
+
+
+# contract: LIVE-11, LIVE-16
+@given(scripts)
+def test_the_words_come_before_the_calls_that_waited_and_those_before_the_mark(ops: list[tuple[str, int]]) -> None:
+    trace = run(ops)
+    place = {step: n for n, step in enumerate(trace.output)}
+    for step, released in trace.released_at.items():
+        if released in (step, len(ops)):
+            continue
+        if trace.ops[released] in ("IN", "OUT"):
+            assert place[released] < place[step]
+        else:
+            assert place[step] < place[released]
+
+
+# contract: LIVE-13
+@given(st.lists(st.tuples(st.sampled_from([op for op in OPS if op != "text"]), st.integers(1, 40)), max_size=12))
+def test_the_hold_is_bounded_and_still_loses_nothing(bursts: list[tuple[str, int]]) -> None:
+    trace = run([(op, n) for op, times in bursts for n in range(times)])
+    assert max(trace.held, default=0) <= MAX_HELD
+    assert sorted(trace.output) == list(range(len(trace.events)))
+    calls = [step for step in trace.output if trace.events[step].function_calls]
+    assert calls == sorted(calls)
+
+
+def feed_all(order: ChronologicalRelease, events: list[Event]) -> list[Event]:
+    return [released for event in events for released in order.feed(event)]

@@ -1,0 +1,118 @@
+"""The queue to the model: one order, audio bounded, everything else delivered or refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from live_gateway.errors import LiveSessionClosed, NotDelivered, UpstreamLost
+from live_gateway.live.uplink import MAX_AUDIO_SAMPLES, MAX_COMMANDS, Uplink
+
+
+class Wire:
+    """What reached the model, in order; `gate` holds it back."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes | str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def audio(self, pcm: bytes) -> None:
+        await self.gate.wait()
+        self.sent.append(pcm)
+
+    async def text(self, text: str) -> None:
+        await self.gate.wait()
+        self.sent.append(text)
+
+
+async def test_audio_and_commands_keep_their_order() -> None:
+    wire = Wire()
+    uplink = Uplink(wire.audio)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        uplink.push_audio(b"\x01\x00")
+        uplink.post(lambda: wire.text("mark"))
+        uplink.push_audio(b"\x02\x00")
+        await uplink.perform(lambda: wire.text("content"))
+        uplink.close()
+        await running
+    assert wire.sent == [b"\x01\x00", "mark", b"\x02\x00", "content"]
+
+
+async def test_beyond_two_seconds_the_oldest_audio_is_dropped_and_counted_and_nothing_else() -> None:
+    wire = Wire()
+    uplink = Uplink(wire.audio)
+    uplink.push_audio(b"\x00\x00" * 1600)
+    uplink.post(lambda: wire.text("kept"))
+    for _ in range(20):
+        uplink.push_audio(b"\x01\x00" * 1600)
+    assert uplink.take_dropped_ms() == 100
+    assert uplink.take_dropped_ms() == 0
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        await uplink.perform(lambda: wire.text("end"))
+        uplink.close()
+        await running
+    assert wire.sent[0] == "kept"
+    assert sum(len(item) // 2 for item in wire.sent if isinstance(item, bytes)) == MAX_AUDIO_SAMPLES
+
+
+async def test_the_error_of_a_command_goes_to_whoever_waits_for_it() -> None:
+    async def broken() -> None:
+        raise UpstreamLost("gone")
+
+    wire = Wire()
+    uplink = Uplink(wire.audio)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        with pytest.raises(UpstreamLost):
+            await uplink.perform(broken)
+        await uplink.perform(lambda: wire.text("next"))
+        uplink.close()
+        await running
+    assert wire.sent == ["next"]
+
+
+async def test_closing_refuses_what_waits_and_what_comes() -> None:
+    wire = Wire()
+    uplink = Uplink(wire.audio)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(_refused(uplink, wire))
+        await asyncio.sleep(0)
+        uplink.close()
+        await waiting
+    with pytest.raises(LiveSessionClosed):
+        await uplink.perform(lambda: wire.text("late"))
+    uplink.push_audio(b"\x00\x00")
+    assert wire.sent == []
+
+
+async def _refused(uplink: Uplink, wire: Wire) -> None:
+    with pytest.raises(NotDelivered):
+        await uplink.perform(lambda: wire.text("waiting"))
+
+
+async def test_a_cancelled_caller_takes_its_message_back() -> None:
+    wire = Wire()
+    uplink = Uplink(wire.audio)
+    async with asyncio.TaskGroup() as group:
+        caller = group.create_task(uplink.perform(lambda: wire.text("withdrawn")))
+        await asyncio.sleep(0)
+        caller.cancel()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        await uplink.perform(lambda: wire.text("next"))
+        uplink.close()
+        await running
+    assert wire.sent == ["next"]
+
+
+async def test_commands_are_bounded() -> None:
+    wire = Wire()
+    uplink = Uplink(wire.audio)
+    for _ in range(MAX_COMMANDS):
+        uplink.post(lambda: wire.text("x"))
+    with pytest.raises(NotDelivered):
+        uplink.post(lambda: wire.text("one too many"))
