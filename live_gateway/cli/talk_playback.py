@@ -45,7 +45,7 @@ class _Response:
     def advance(self, now: float, hz: int) -> None:
         if self.anchor is not None:
             since, before = self.anchor
-            self.played = min(self.received, before + int((now - since) * hz))
+            self.played = min(self.received, before + round((now - since) * hz))
 
     def runs_dry_at(self, hz: int) -> float | None:
         if self.anchor is None:
@@ -139,7 +139,7 @@ class PacedListener:
             entry.begun = True
         entry.advance(now, self._hz)
         if entry.played < entry.received:
-            if now - entry.marked_at >= MARK_EVERY_S:
+            if now >= entry.marked_at + MARK_EVERY_S:
                 self._mark("pos", entry, now)
             return False
         if entry.complete:

@@ -18,18 +18,17 @@ from live_gateway.flow.llm_flow import LlmFlow
 from live_gateway.plugins.chain import PluginChain
 
 
+def start_turn(invocation: InvocationContext, chain: PluginChain) -> AgentTurn:
+    """The turn of the invocation's agent. Raises `ConfigurationError` where it is neither an `LlmAgent` nor a `CustomAgent`."""
+    agent = invocation.agent
+    if not isinstance(agent, LlmAgent | CustomAgent):
+        raise ConfigurationError(f"agent {agent.name!r} cannot run: it is neither an LlmAgent nor a CustomAgent")
+    return AgentTurn(invocation, chain, agent)
+
+
 def agent_starter(chain: PluginChain) -> Callable[[InvocationContext, Agent], AsyncIterator[Event]]:
-    """How an agent is run inside an invocation: as a turn of its own, in a context of its own that shares state and budget.
-
-    What it gives raises `ConfigurationError` for an agent that is neither an `LlmAgent` nor a `CustomAgent`.
-    """
-
-    def start(invocation: InvocationContext, agent: Agent) -> AgentTurn:
-        if not isinstance(agent, LlmAgent | CustomAgent):
-            raise ConfigurationError(f"agent {agent.name!r} cannot run: it is neither an LlmAgent nor a CustomAgent")
-        return AgentTurn(replace(invocation, agent=agent, delta={}), chain, agent)
-
-    return start
+    """How one agent runs another inside an invocation: in a context of its own that shares state and budget. Raises as `start_turn`."""
+    return lambda invocation, agent: start_turn(replace(invocation, agent=agent, delta={}), chain)
 
 
 class AgentTurn:

@@ -16,6 +16,7 @@ from live_gateway.errors import (
     LiveSessionClosed,
     NotDelivered,
     PluginError,
+    SetupTimeout,
     ToolResponseNotExpected,
     UpstreamLost,
     public_error,
@@ -34,6 +35,8 @@ from live_gateway.telemetry import get_logger
 
 log = get_logger(__name__)
 
+OPEN_S = 60.0
+"""How long opening may take in any case; models have a limit of their own, which is shorter."""
 DISCONNECT_S = 1.0
 """How long closing waits for the model's side; beyond, its transport is dropped."""
 TOOLS_S = 1.0
@@ -56,7 +59,7 @@ class Engine:
         self._closed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._hidden: set[str] = set()
+        self._sent: set[str] = set()
         self.closing = False
         self.connection: LiveConnection
         self.uplink: Uplink
@@ -80,10 +83,13 @@ class Engine:
         try:
             ready: asyncio.Future[LiveConnection] = asyncio.get_running_loop().create_future()
             engine._spawn("connection", engine._hold_connection(setup, ready))
-            engine.connection = await ready
+            async with asyncio.timeout(OPEN_S):
+                engine.connection = await ready
+        except TimeoutError:
+            await engine._abandon()
+            raise SetupTimeout(f"the model was not ready within {OPEN_S:g} s") from None
         except BaseException:
-            engine._tasks["connection"].cancel()
-            await engine._group.__aexit__(None, None, None)
+            await engine._abandon()
             raise
         engine.uplink = Uplink(engine.connection.send_audio)
         engine._spawn("uplink", engine._guarded(engine.uplink.run()))
@@ -91,6 +97,10 @@ class Engine:
         engine._spawn("plugins", engine._guarded(engine._pipeline.run()))
         engine._spawn("store", engine._guarded(engine._writer.run()))
         return engine
+
+    async def _abandon(self) -> None:
+        self._tasks["connection"].cancel()
+        await self._group.__aexit__(None, None, None)
 
     async def aclose(self) -> None:
         """Shut down and wait until no task is left."""
@@ -130,8 +140,7 @@ class Engine:
         except BaseException:
             slot.release()
             raise
-        if not self._options.yield_user_message:
-            self._hidden.add(event.id)
+        self._sent.add(event.id)
         try:
             stored = await slot.fill(event)
         except GatewayError as error:
@@ -251,15 +260,18 @@ class Engine:
         self._begin_shutdown(None)
 
     def _stored(self, event: Event) -> None:
-        if event.id in self._hidden:
-            self._hidden.discard(event.id)
-            self._start.invocation.settle(event)
-        else:
+        if event.id not in self._sent:
+            self._pipeline.stored(event)
+            return
+        self._sent.discard(event.id)
+        if self._options.yield_user_message:
             self._pipeline.stored(event)
 
     def _not_stored(self, event: Event, error: Exception) -> None:
-        self._hidden.discard(event.id)
-        self._pipeline.failed(event, error)
+        if event.id not in self._sent:
+            self._pipeline.failed(event, error)
+            return
+        self._sent.discard(event.id)  # whoever sends it is told
 
     def _problem(self, error: Exception) -> None:
         self._listener.put(Failure(public_error(error), error))

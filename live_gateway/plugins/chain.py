@@ -50,10 +50,14 @@ class PluginChain:
         """The event as the plugins want it: id, invocation, author and the compaction record stay what they were. Raises `PluginError`."""
         if not self._by_hook["on_event"]:
             return event
-        answer = await self.first("on_event", invocation, event)
-        if answer is None:
-            return event
-        return _legal_replacement(event, answer)
+        for plugin in self._by_hook["on_event"]:
+            try:
+                answer = await plugin.on_event(invocation, event)
+                if answer is not None:
+                    return _legal_replacement(event, answer)
+            except Exception as error:
+                raise PluginError(plugin.name, "on_event", error) from error
+        return event
 
     async def after_run(self, invocation: InvocationContext) -> list[PluginError]:
         """Call every plugin's `after_run`, also when another's raised. The caller decides what to do with the errors."""
@@ -69,6 +73,8 @@ class PluginChain:
 
 
 def _legal_replacement(event: Event, answer: Event) -> Event:
+    if not isinstance(answer, Event):
+        raise TypeError(f"on_event gives an Event or None, not a {type(answer).__name__}")
     author = answer.author if answer.author.strip() else event.author
     actions = msgspec.structs.replace(answer.actions, compaction=event.actions.compaction)
     return replace(

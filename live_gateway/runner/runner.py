@@ -10,17 +10,21 @@ from functools import partial
 from typing import Any
 
 from live_gateway.agents.base import Agent
-from live_gateway.agents.config import LiveRunConfig
+from live_gateway.agents.config import LiveRunConfig, RunConfig
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.artifacts.base import ArtifactService
 from live_gateway.content import Content
 from live_gateway.errors import ConfigurationError, ModelUnavailable, SessionExists, SessionNotFound
 from live_gateway.events import new_invocation_id
 from live_gateway.live.items import Notice
 from live_gateway.live.session import LiveSession
 from live_gateway.live.start import LiveOptions, LiveStart
+from live_gateway.memory.base import MemoryService
 from live_gateway.plugins.base import Plugin
 from live_gateway.plugins.chain import PluginChain
+from live_gateway.runner.run import RunParts, RunRequest, TextRun
+from live_gateway.runner.stream import RunStream
 from live_gateway.runner.tree import AgentTree
 from live_gateway.sessions.base import Session, SessionService
 from live_gateway.telemetry import get_logger
@@ -31,7 +35,8 @@ log = get_logger(__name__)
 class Runner:
     """Runs an agent tree over a store of sessions.
 
-    app_name: whose sessions these are. auto_create_session: whether a session that is not there is made.
+    app_name: whose sessions these are. artifact_service, memory_service: only what uses them needs them. auto_create_session: whether a
+    session that is not there is made.
     Raises `ConfigurationError` for a missing part, an illegal tree, or two plugins of one name.
     """
 
@@ -41,6 +46,8 @@ class Runner:
         app_name: str,
         agent: Agent,
         session_service: SessionService,
+        artifact_service: ArtifactService | None = None,
+        memory_service: MemoryService | None = None,
         plugins: Sequence[Plugin] = (),
         auto_create_session: bool = False,
     ) -> None:
@@ -53,13 +60,59 @@ class Runner:
         self._tree = AgentTree(agent)
         self._chain = PluginChain(plugins)
         self._auto_create = auto_create_session
+        self._parts = RunParts(
+            app_name=app_name,
+            tree=self._tree,
+            chain=self._chain,
+            sessions=session_service,
+            open_session=self._open_session,
+            artifacts=artifact_service,
+            memory=memory_service,
+        )
 
     @classmethod
     def in_memory(cls, app_name: str, agent: Agent, *, plugins: Sequence[Plugin] = ()) -> Runner:
-        """A runner whose sessions live in this process and are made when needed. For tests and local use: no production set-up."""
+        """A runner whose sessions, artifacts and memory live in this process; sessions are made when needed. For tests and local use: no
+        production set-up."""
+        from live_gateway.artifacts.memory import InMemoryArtifactService
+        from live_gateway.memory.in_memory import InMemoryMemoryService
         from live_gateway.sessions.memory import InMemorySessionService
 
-        return cls(app_name=app_name, agent=agent, session_service=InMemorySessionService(), plugins=plugins, auto_create_session=True)
+        return cls(
+            app_name=app_name,
+            agent=agent,
+            session_service=InMemorySessionService(),
+            artifact_service=InMemoryArtifactService(),
+            memory_service=InMemoryMemoryService(),
+            plugins=plugins,
+            auto_create_session=True,
+        )
+
+    def run(
+        self,
+        *,
+        user_id: str,
+        session_id: str,
+        message: Content | None = None,
+        config: RunConfig | None = None,
+        state_delta: Mapping[str, Any] | None = None,
+        yield_user_message: bool = False,
+    ) -> RunStream:
+        """The events of one run, as a stream that begins when it is read.
+
+        message: what the user says; None goes on without. state_delta: stored with the message. yield_user_message: whether the message's
+        stored event comes first. Reading raises `SessionNotFound`, `StorageError`, `PluginError`, `AgentError`, `ModelError`s,
+        `ConfigurationError` for an agent that cannot run, `InvalidInput` for a message that cannot be taken, and what an agent raises.
+        """
+        request = RunRequest(
+            user_id=user_id,
+            session_id=session_id,
+            message=message,
+            config=config or RunConfig(),
+            state_delta=state_delta,
+            yield_user_message=yield_user_message,
+        )
+        return RunStream(TextRun(self._parts, request))
 
     def run_live(
         self,
@@ -99,6 +152,8 @@ class Runner:
             agent=agent,
             invocation_id=new_invocation_id(),
             run_config=options.config,
+            artifacts=self._parts.artifact_access(user_id, session_id),
+            memory=self._parts.memory_access(user_id),
         )
         early_exit = await self._before_run(invocation)
         return LiveStart(

@@ -26,6 +26,26 @@ Key = tuple[str, str, str]
 
 _PAGE = 200  # rows read and decoded at a time: about 3 ms, after which others get their turn
 
+_NAME = (sessions.c.app_name, sessions.c.user_id, sessions.c.id)
+_IS_ONE = and_(*(column == bindparam(f"its_{column.name}") for column in _NAME))
+_IS_ONE_OF = tuple_(*_NAME).in_(bindparam("keys", expanding=True))
+
+
+def _names(keys: Sequence[Key]) -> dict[str, Any]:
+    """The parameters of `_IS_ONE` for one key, of `_IS_ONE_OF` for many."""
+    if len(keys) == 1:
+        return dict(zip(("its_app_name", "its_user_id", "its_id"), keys[0], strict=True))
+    return {"keys": list(keys)}
+
+
+def _lock(one: bool, with_state: bool) -> Select[Any]:
+    state = sessions.c.state if with_state else literal(None).label("state")
+    query = select(sessions.c.key, *_NAME, sessions.c.head_seq, state).order_by(sessions.c.key).with_for_update()
+    return query.where(_IS_ONE if one else _IS_ONE_OF)
+
+
+# Statements are built once: building one takes longer than SQLite takes to carry it out.
+_LOCK = {(one, with_state): _lock(one, with_state) for one in (False, True) for with_state in (False, True)}
 _INSERT_EVENT = insert(events).from_select(
     ["session_key", "seq", "id", "invocation_id", "author", "timestamp", "body"],
     select(
@@ -160,10 +180,9 @@ def _event_row(append: Append, event: Event, log: _Log) -> dict[str, Any]:
 
 
 def _lock_sessions(connection: Connection, appends: Sequence[Append]) -> dict[Key, _Log]:
+    keys = sorted({append.key for append in appends})
     with_state = any(append.record.delta.session for append in appends)
-    columns = [sessions.c.key, sessions.c.app_name, sessions.c.user_id, sessions.c.id, sessions.c.head_seq]
-    query = select(*columns, sessions.c.state if with_state else literal(None).label("state")).order_by(sessions.c.key).with_for_update()
-    rows = connection.execute(query.where(_named(sessions, {append.key for append in appends})))
+    rows = connection.execute(_LOCK[len(keys) == 1, with_state], _names(keys))
     return {(row.app_name, row.user_id, row.id): _Log(row.key, row.head_seq, row.state) for row in rows}
 
 
@@ -216,7 +235,7 @@ def _merge_rows(connection: Connection, table: Table, deltas: Mapping[tuple[str,
         row = {f"row_{name}": value for name, value in zip(names, owner, strict=True)}
         fresh = insert_if_missing(connection, table).values(**dict(zip(names, owner, strict=True)), state="{}")
         connection.execute(fresh)
-        state = (connection.execute(select(table.c.state).where(here).with_for_update(), row)).scalar_one()
+        state = connection.execute(select(table.c.state).where(here).with_for_update(), row).scalar_one()
         connection.execute(update(table).where(here).values(state=bindparam("new_state")), row | {"new_state": _merged(state, delta)})
 
 
@@ -236,20 +255,19 @@ def create_session(connection: Connection, create: Create, *, again: bool) -> Se
     app_name, user_id, session_id = create.key
     values = {"app_name": app_name, "user_id": user_id, "id": session_id, "head_seq": 0, "state": _merged(None, create.delta.session)}
     fresh = insert_if_missing(connection, sessions).values(**values, create_time=create.time, update_time=create.time)
-    made = (connection.execute(fresh.returning(sessions.c.key))).scalar_one_or_none()
+    made = connection.execute(fresh.returning(sessions.c.key)).scalar_one_or_none()
     if made is None:
-        query = select(sessions.c.create_time).where(_named(sessions, [create.key]))
-        if not again or (connection.execute(query)).scalar_one_or_none() != create.time:
+        query = select(sessions.c.create_time).where(_IS_ONE)
+        if not again or connection.execute(query, _names([create.key])).scalar_one_or_none() != create.time:
             return SessionExists(f"session {session_id!r} exists already")
     else:
         merge_shared_states(connection, [(create.key, create.delta)])
-    row = (connection.execute(select_sessions().where(_named(sessions, [create.key])))).one()
-    return handle_of(row)
+    return handle_of(connection.execute(_ONE_SESSION, _names([create.key])).one())
 
 
 def delete_session(connection: Connection, job: Delete) -> None:
     """Remove a session; its events go with it."""
-    connection.execute(delete(sessions).where(_named(sessions, [job.key])))
+    connection.execute(delete(sessions).where(_IS_ONE), _names([job.key]))
 
 
 def select_sessions() -> Select[Any]:
@@ -259,6 +277,9 @@ def select_sessions() -> Select[Any]:
     return select(sessions, app_states.c.state.label("app_state"), user_states.c.state.label("user_state")).select_from(
         sessions.outerjoin(app_states, own_app).outerjoin(user_states, own_user)
     )
+
+
+_ONE_SESSION = select_sessions().where(_IS_ONE)
 
 
 def handle_of(row: Row[Any]) -> Session:
@@ -276,7 +297,7 @@ def handle_of(row: Row[Any]) -> Session:
 
 def read_session(connection: Connection, key: Key, *, recent: int | None, after: float | None, after_seq: int | None) -> Session:
     """A session with the events asked for. Raises `SessionNotFound`."""
-    row = (connection.execute(select_sessions().where(_named(sessions, [key])))).one_or_none()
+    row = connection.execute(_ONE_SESSION, _names([key])).one_or_none()
     if row is None:
         raise SessionNotFound(f"session {key[2]!r} was not found")
     session = handle_of(row)
@@ -302,11 +323,3 @@ def _decode(seq: int, body: str) -> Event:
         return replace(decode_event(body), seq=seq)
     except ValueError as error:
         raise StorageError(f"event {seq} of the session is in a form that this version cannot read") from error
-
-
-def _named(table: Table, keys: Iterable[Key]) -> Any:
-    wanted = sorted(keys)
-    columns = (table.c.app_name, table.c.user_id, table.c.id)
-    if len(wanted) == 1:
-        return and_(*(column == value for column, value in zip(columns, wanted[0], strict=True)))
-    return tuple_(*columns).in_(wanted)

@@ -79,7 +79,7 @@ class BargeIn:
 
     @property
     def loud_enough(self) -> bool:
-        """Whether enough clearly voiced sound was heard since the last `reset`."""
+        """Whether enough clearly voiced sound was heard since the speech began."""
         return self._loud_enough
 
     def frame(self, samples: int, probability: float, *, playing: bool) -> bool:
@@ -110,9 +110,8 @@ class BargeIn:
         self._doubts += 1
         return "unsure"
 
-    def reset(self) -> None:
-        """The speech is over, or was dealt with."""
-        self._recent.clear()
+    def began(self) -> None:
+        """New speech, of which the last frames are already part."""
         self._loud_enough = False
         self._doubts = 0
 

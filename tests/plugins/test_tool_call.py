@@ -387,7 +387,7 @@ async def test_a_thread_that_was_given_up_cannot_write_any_more() -> None:
             errors.append(error)
         done.set()
 
-    agent = _agent(FunctionTool(late, timeout_s=0.05))
+    agent = _agent(FunctionTool(late, timeout_s=0.5))
     invocation = make_invocation(agent, {"k": "stored"})
     outcome = await call_tool(NO_PLUGINS, agent, invocation, FunctionCall(id="1", name="late"))
     assert "timeout" in _response(outcome)["error"]

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.errors import UpstreamLost, UpstreamPolicy
-from live_gateway.models.live import Activity
+from live_gateway.models.live import Activity, ConnectionNotice
 from live_gateway.runner import Runner
 from live_gateway.server.app import create_app
 from live_gateway.server.gateway import ServerConfig
@@ -21,6 +21,7 @@ from live_gateway.testing.scripted_live import ScriptedLiveModel
 from live_gateway.testing.steps import (
     Step,
     call,
+    emit,
     end,
     expect_activity,
     expect_audio,
@@ -41,6 +42,7 @@ from tests.support.asgi_client import AsgiClient, Denied
 
 pytestmark = pytest.mark.virtual_time
 
+FINAL = {"type": "transcript", "role": "model", "final": True}
 CHUNK = b"\x01\x00" * 640
 
 
@@ -81,9 +83,7 @@ async def test_typed_message_is_acknowledged_shown_and_answered_in_order() -> No
             assert welcome["session"]
             assert (welcome["model"], welcome["input_hz"], welcome["output_hz"]) == ("scripted-live", 16000, 24000)
             client.say("content", **content("m-1", "hello"))
-            frames = []
-            while not frames or not (isinstance(frames[-1], dict) and frames[-1].get("final") and frames[-1]["role"] == "model"):
-                frames.append(await client.receive())
+            frames = await client.until_all({"type": "ack"}, FINAL)
             messages = [frame for frame in frames if isinstance(frame, dict)]
             typed = next(message for message in messages if message["type"] == "transcript")
             assert (typed["role"], typed["source"], typed["text"], typed["seq"]) == ("user", "typed", "hello", 1)
@@ -93,7 +93,9 @@ async def test_typed_message_is_acknowledged_shown_and_answered_in_order() -> No
             assert [frame.frame_no for frame in audio] == list(range(len(audio)))
             assert sum(len(frame.payload) for frame in audio) == 2 * 24 * 80
             assert [frame.pos for frame in audio] == [0, 960]
-            assert frames[-1]["text"] == "Hi there!"  # type: ignore[index,call-overload]
+            final = next(message for message in messages if message.get("final") and message["role"] == "model")
+            assert final["text"] == "Hi there!"
+            assert final["seq"] > typed["seq"]
 
 
 # contract: GW-01
@@ -110,12 +112,13 @@ async def test_session_is_stored_and_model_connected_though_the_client_says_noth
 # contract: GW-01
 async def test_welcome_waits_for_the_model_and_says_what_it_waits_for() -> None:
     gate = asyncio.Event()
-    with model(on_connect(wait(gate))) as scripted:
+    with model(on_connect(emit(ConnectionNotice("loading_voice")), wait(gate))) as scripted:
         async with AsgiClient(app_of(scripted)) as client:
             client.say("hello", v=1, pending=["m-7"])
             client.say("ping", t0=1)
-            assert isinstance(first := await client.receive(), dict)
-            assert first["type"] == "error"
+            frames = [await client.receive(), await client.receive()]
+            assert [frame["type"] for frame in frames if isinstance(frame, dict)] == ["notice", "pong"]
+            assert frames[0]["code"] == "loading_voice"  # type: ignore[index,call-overload]
             gate.set()
             welcome = await client.until("welcome")
             assert welcome["acks"] == [{"type": "ack", "message_id": "m-7", "state": "unknown", "retry": "ask"}]
@@ -235,8 +238,7 @@ async def test_bad_input_is_answered_and_skipped(bad: str | bytes, code: str, ph
             if phase == "before hello":
                 await welcomed(client)
             client.say("content", **content("m-1", "hello"))
-            assert (await client.until("ack"))["state"] == "persisted"
-            assert (await client.until("transcript", role="model", final=True))["text"] == "Hi."
+            await client.until_all({"type": "ack", "state": "persisted"}, FINAL | {"text": "Hi."})
 
 
 # case: K-GW-15

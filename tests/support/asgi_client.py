@@ -14,6 +14,10 @@ from live_gateway.channel import Channel, ChannelClosed
 from live_gateway.server.wire import Codec, Flag, Frame, Kind, pack_frame
 
 
+DEADLINE_S = 120.0
+"""A frame that has not come by then (in the loop's time) never comes."""
+
+
 class Closed(Exception):
     """The server closed the connection."""
 
@@ -114,7 +118,8 @@ class AsgiClient:
     async def receive(self) -> dict[str, Any] | bytes:
         """The next frame: a JSON message, or bytes. Raises `Closed`."""
         try:
-            message = await self._from_app.get()
+            async with asyncio.timeout(DEADLINE_S):
+                message = await self._from_app.get()
         except ChannelClosed:
             raise Closed(1006, "the application ended without a close frame") from None
         if message["type"] == "websocket.close":
@@ -131,6 +136,17 @@ class AsgiClient:
             frame = await self.receive()
             if isinstance(frame, dict) and frame["type"] == kind and all(frame.get(name) == value for name, value in fields.items()):
                 return frame
+
+    async def until_all(self, *wanted: dict[str, Any]) -> list[dict[str, Any] | bytes]:
+        """All frames until for each of these there was a JSON message with these fields, in whatever order."""
+        frames: list[dict[str, Any] | bytes] = []
+        missing = list(wanted)
+        while missing:
+            frame = await self.receive()
+            frames.append(frame)
+            if isinstance(frame, dict):
+                missing = [fields for fields in missing if any(frame.get(name) != value for name, value in fields.items())]
+        return frames
 
     async def rest(self) -> tuple[list[dict[str, Any] | bytes], Closed]:
         """Everything until the connection is closed, and how it was closed."""

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 from starlette.applications import Starlette
@@ -27,29 +27,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from live_gateway.server.edge import SECURITY_HEADERS
+
 ROOT = Path(__file__).parents[2]
 HEADER = struct.Struct("<BBBBIIId")
 SUBPROTOCOL = "live-gateway.v1"
 AUDIO_DOWN = 2
 END = 2
 
-CSP = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' blob: data:",
-        "media-src 'self' blob:",
-        "connect-src 'self'",
-        "worker-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-        "report-uri /csp-report",
-    )
-)
+HEADERS = SECURITY_HEADERS | {"Content-Security-Policy": SECURITY_HEADERS["Content-Security-Policy"] + "; report-uri /csp-report"}
 
 
 def now_ms() -> float:
@@ -137,7 +123,7 @@ class PageServer:
     def url(self) -> str:
         return self._runner.url
 
-    async def __aenter__(self) -> PageServer:
+    async def __aenter__(self) -> Self:
         await self._runner.__aenter__()
         return self
 
@@ -252,11 +238,7 @@ def with_page_headers(app: ASGIApp) -> ASGIApp:
     async def wrapped(scope: Scope, receive_: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["Content-Security-Policy"] = CSP
-                headers["X-Content-Type-Options"] = "nosniff"
-                headers["Permissions-Policy"] = "microphone=(self), camera=(self), display-capture=(self)"
-                headers["Cache-Control"] = "no-cache"
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
         await app(scope, receive_, send_with_headers)
@@ -298,7 +280,7 @@ class AppRunner:
     def url(self) -> str:
         return f"http://{self._host}:{self.port}/"
 
-    async def __aenter__(self) -> AppRunner:
+    async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self._tasks.create_task(self._server.serve())
         async with asyncio.timeout(20):

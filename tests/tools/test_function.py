@@ -359,7 +359,7 @@ async def test_a_hanging_thread_is_left_behind_and_counted(monkeypatch: pytest.M
         ended.set()
 
     with pytest.raises(ToolError, match="did not finish within"):
-        await _run(block, {"name": "first"}, timeout_s=0.05)
+        await _run(block, {"name": "first"}, timeout_s=0.5)
     assert (threads.running, threads.leaked) == (1, 1)
     with pytest.raises(ToolError, match="was not started within"):
         await _run(block, {"name": "second"}, timeout_s=0.05)

@@ -1,12 +1,10 @@
-"""Answers the user: asks the text model, lets its calls be answered, speaks sentence by sentence."""
+"""Answers the user: asks the text model, lets its calls be answered, and has what it says spoken."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, function_calls, model_content, text_of
 from live_gateway.errors import GatewayError, ModelError, facts
@@ -14,66 +12,42 @@ from live_gateway.models.base import Model, ModelRequest, ModelResponse
 from live_gateway.models.cascade.history import PENDING, History
 from live_gateway.models.cascade.limits import CascadeLimits
 from live_gateway.models.cascade.outbox import Outbox
+from live_gateway.models.cascade.speaker import Answer, Speaker
 from live_gateway.models.live import (
-    AudioOut,
     ConnectionNotice,
     ContentOut,
     GenerationComplete,
     Grounding,
     Interrupted,
     LiveSetup,
-    TextOut,
     ToolCalls,
     ToolCallsCancelled,
-    Transcript,
     TurnComplete,
     Usage,
 )
-from live_gateway.voice.base import OUTPUT_HZ
-from live_gateway.voice.base import TextToSpeech
-from live_gateway.voice.sentences import SentenceSplitter
-from live_gateway.voice.workers import Workers
 
-CHUNK_BYTES = OUTPUT_HZ // 1000 * 40 * 2
-"""40 ms of audio."""
-REMEMBERED_CHARS = 4_000
-"""How much of what was spoken is kept to recognise its echo."""
 UNABLE = "Sorry, I could not get an answer."
 """Said when the text model fails, so that a listener without a screen knows."""
-
-
-@dataclass(slots=True)
-class _Answer:
-    """One turn of the model. `said`: what was spoken since the model was last asked. `samples`: how much was spoken in all."""
-
-    number: int
-    said: str = ""
-    samples: int = 0
-    transcript_open: bool = False
-    calls: tuple[FunctionCall, ...] = ()
-    responses: dict[str, FunctionResponse] = field(default_factory=dict)
-    complete: asyncio.Event = field(default_factory=asyncio.Event)
+_MAX_PENDING = 64
 
 
 class Answerer:
     """The answering half of one connection. One answer at a time; `group` holds its task."""
 
     def __init__(
-        self, setup: LiveSetup, model: Model, tts: TextToSpeech, outbox: Outbox, workers: Workers, group: asyncio.TaskGroup, limits: CascadeLimits
+        self, setup: LiveSetup, model: Model, speaker: Speaker, outbox: Outbox, group: asyncio.TaskGroup, limits: CascadeLimits
     ) -> None:
         self._setup = setup
         self._model = model
-        self._tts = tts
+        self._speaker = speaker
         self._outbox = outbox
-        self._workers = workers
         self._group = group
         self._limits = limits
         self._history = History(limits.history)
-        self._answer: _Answer | None = None
+        self._answer: Answer | None = None
         self._task: asyncio.Task[None] | None = None
         self._queue: list[Content] = []
-        self._late: dict[str, None] = {}
-        self._spoken = ""
+        self._pending: dict[str, None] = {}
         self.playing = False
 
     @property
@@ -83,11 +57,11 @@ class Answerer:
 
     @property
     def spoken(self) -> str:
-        """What a listener may hear now, or has just heard: its echo is not the user."""
-        return self._spoken
+        """What the user may hear now, or has just heard: its echo is not the user's speech."""
+        return self._speaker.spoken
 
     async def ask(self, content: Content) -> None:
-        """A message of the user. It stops the answer that is being made, unless nothing may interrupt: then it waits for its turn."""
+        """A message of the user. It stops the answer that is being made; where nothing may interrupt, it waits for its turn instead."""
         if self.busy and not self._setup.voice_activity.interrupts:
             self._queue.append(content)
             return
@@ -96,55 +70,62 @@ class Answerer:
         self._begin()
 
     async def stop(self) -> None:
-        """Stop the answer that is being made, if there is one. Calls without an answer are cancelled."""
-        answer = self._answer
+        """Stop the answer that is being made, if there is one. Calls that have no answer yet are cancelled."""
         if not self.busy:
             return
-        self._outbox.discard()
         if self._task is not None:
             self._task.cancel()
-        cancelled: list[str] = []
+        answer, self._answer = self._answer, None
+        await self._outbox.discard()
         if answer is not None:
-            self._answer = None
             self._history.said(answer.said)
+            cancelled = tuple(call.id or "" for call in answer.calls if call.id not in answer.responses)
             if answer.calls:
-                cancelled = [call.id or "" for call in answer.calls if call.id not in answer.responses]
                 self._history.answered(answer.calls, answer.responses, {"error": "cancelled, because the user interrupted"})
-        if cancelled:
-            await self._outbox.put(ToolCallsCancelled(tuple(cancelled)))
+            self._leave_pending(cancelled)
+            if cancelled:
+                await self._outbox.put(ToolCallsCancelled(cancelled))
         await self._outbox.put(Interrupted())
-        if self._queue:
-            self._next()
+        self._next()
 
     async def respond(self, responses: Sequence[FunctionResponse]) -> None:
-        """Answers to calls: of the answer that waits for them, or late ones. Anything else is nobody's and dropped."""
+        """Answers to calls: those that are waited for, or late ones, which are spoken about now. Any others are dropped."""
         answer = self._answer
-        late = [response for response in responses if response.id in self._late]
+        wanted = {call.id for call in answer.calls} if answer is not None else set()
         for response in responses:
-            if answer is not None and any(call.id == response.id for call in answer.calls):
+            if answer is not None and response.id in wanted:
                 answer.responses[response.id or ""] = response
-        if answer is not None and answer.calls and len(answer.responses) == len(answer.calls):
+        if answer is not None and wanted and len(answer.responses) == len(wanted):
             answer.complete.set()
+        late = [response for response in responses if response.id in self._pending]
         if late:
             for response in late:
-                del self._late[response.id or ""]
+                del self._pending[response.id or ""]
             await self.stop()
             self._history.answered_late(late)
             self._begin()
 
+    def cancel(self) -> None:
+        """The connection ends: no more answers."""
+        self._queue.clear()
+        if self._task is not None:
+            self._task.cancel()
+
     def _begin(self) -> None:
         if not self.playing:
-            self._spoken = ""
-        self._answer = answer = _Answer(self._outbox.begin_answer())
+            self._speaker.spoken = ""
+        self._answer = answer = Answer(self._outbox.begin_answer())
         self._task = self._group.create_task(self._run(answer), name="cascade answer")
 
     def _next(self) -> None:
+        """Answer what the user said while nothing could interrupt."""
         queue, self._queue = self._queue, []
         for content in queue:
             self._history.add(content)
-        self._begin()
+        if queue:
+            self._begin()
 
-    async def _run(self, answer: _Answer) -> None:
+    async def _run(self, answer: Answer) -> None:
         try:
             try:
                 reason = await self._converse(answer)
@@ -160,17 +141,24 @@ class Answerer:
             failure.__cause__ = error
             self._outbox.fail(failure)
 
-    async def _converse(self, answer: _Answer) -> str | None:
-        """Ask the model, and again after each round of calls. The reason for an unusual end of the turn."""
+    async def _converse(self, answer: Answer) -> str | None:
+        """Ask the model, and again after each round of calls. The reason of an unusual end of the turn."""
         for _ in range(self._limits.rounds):
-            calls = await self._ask_model(answer)
-            if not calls:
+            answer.calls = await self._ask_model(answer)
+            if not answer.calls:
                 return None
-            if not await self._await_tools(answer, calls):
+            if not await self._tools_answered(answer):
                 return "tools_pending"
-        return await self._apologise(answer, ModelError("the model called tools again and again"))
+        return await self._apologise(answer, ModelError(f"the model called tools {self._limits.rounds} times in one turn"))
 
-    async def _ask_model(self, answer: _Answer) -> tuple[FunctionCall, ...]:
+    async def _finish(self, answer: Answer, reason: str | None) -> None:
+        self._answer = None
+        await self._outbox.put(GenerationComplete(), answer.number)
+        await self._outbox.put(TurnComplete(reason), answer.number)
+        self._next()
+
+    async def _ask_model(self, answer: Answer) -> tuple[FunctionCall, ...]:
+        """One answer of the model, spoken while it comes. Its calls."""
         request = ModelRequest(
             contents=self._history.contents(),
             instruction=self._setup.instruction,
@@ -178,34 +166,85 @@ class Answerer:
             config=self._setup.config,
             stream=True,
         )
-        splitter = SentenceSplitter()
-        streamed, whole = False, None
-        async with aclosing(self._pieces(request)) as pieces:
-            async for response in pieces:
+        responses = self._model.generate(request)
+        streamed, whole = "", None
+        try:
+            while (response := await self._next_response(responses)) is not None:
+                if response.error_code:
+                    raise ModelError(response.error_message or response.error_code)
                 text = text_of(response.content)
                 if response.partial:
-                    streamed = True
-                    await self._say(answer, splitter, text, last=False)
+                    streamed += text
+                    await self._speaker.say(answer, text)
                 else:
-                    whole = response.content
-                    await self._say(answer, splitter, "" if streamed else text, last=True)
-                    await self._report(answer, response)
-        calls = tuple(_with_id(call) for call in function_calls(whole))
-        parts = [Part(text=text) for text in [text_of(whole)] if text] + [Part(function_call=call) for call in calls]
+                    whole = response
+                    await self._speaker.say(answer, "" if streamed else text)
+        finally:
+            await _aclose(responses)
+        await self._speaker.flush(answer)
+        return await self._record(answer, whole, streamed)
+
+    async def _next_response(self, responses: AsyncIterator[ModelResponse]) -> ModelResponse | None:
+        try:
+            async with asyncio.timeout(self._limits.model_s):
+                return await anext(responses, None)
+        except TimeoutError:
+            raise ModelError(f"the model {self._model.name} gave no answer within {self._limits.model_s:g} s") from None
+
+    async def _record(self, answer: Answer, whole: ModelResponse | None, streamed: str) -> tuple[FunctionCall, ...]:
+        """Keep what the model said for the next question, and pass on what goes beyond words."""
+        content = whole.content if whole is not None else None
+        calls = tuple(_with_id(call) for call in function_calls(content))
+        text = streamed or text_of(content)
         answer.said = ""
-        if parts:
-            self._history.add(model_content(parts))
+        parts = [Part(text=text)] if text else []
+        if parts or calls:
+            self._history.add(model_content(parts + [Part(function_call=call) for call in calls]))
+        if whole is not None and whole.usage is not None:
+            await self._outbox.put(Usage(whole.usage), answer.number)
+        if whole is not None and whole.grounding_metadata is not None:
+            await self._outbox.put(Grounding(whole.grounding_metadata), answer.number)
+        others = [part for part in (content.parts if content else None) or () if part.inline_data or part.executable_code]
+        if others:
+            await self._outbox.put(ContentOut(model_content(others)), answer.number)
         return calls
 
-    async def _pieces(self, request: ModelRequest):  # type: ignore[no-untyped-def]  # noqa: ANN202
-        raise NotImplementedError
-        yield
+    async def _tools_answered(self, answer: Answer) -> bool:
+        """Have the calls answered. False when that takes too long: the turn then ends, and the answers are spoken about when they come."""
+        answer.responses, answer.complete = {}, asyncio.Event()
+        await self._outbox.put(ToolCalls(answer.calls), answer.number)
+        in_time = True
+        try:
+            async with asyncio.timeout(self._limits.tools_s):
+                await answer.complete.wait()
+        except TimeoutError:
+            in_time = False
+            self._leave_pending(call.id or "" for call in answer.calls if call.id not in answer.responses)
+        self._history.answered(answer.calls, answer.responses, PENDING)
+        answer.calls = ()
+        return in_time
 
-    async def _report(self, answer: _Answer, response: ModelResponse) -> None:
-        if response.usage is not None:
-            await self._outbox.put(Usage(response.usage), answer.number)
-        if response.grounding_metadata is not None:
-            await self._outbox.put(Grounding(response.grounding_metadata), answer.number)
-        rest = [part for part in (response.content.parts or () if response.content else ()) if part.inline_data or part.executable_code]
-        if rest:
-            await self._outbox.put(ContentOut(model_content(rest)), answer.number)
+    def _leave_pending(self, ids: Iterable[str]) -> None:
+        """Nobody waits for the answers to these calls any more; one that comes all the same is spoken about then."""
+        self._pending |= dict.fromkeys(ids)
+        while len(self._pending) > _MAX_PENDING:
+            del self._pending[next(iter(self._pending))]
+
+    async def _apologise(self, answer: Answer, error: ModelError) -> str:
+        """The model failed, the conversation goes on: say so."""
+        await self._outbox.put(ConnectionNotice("model_stalled", {"code": error.code}), answer.number)
+        await self._speaker.say(answer, UNABLE)
+        await self._speaker.flush(answer)
+        self._history.said(answer.said)
+        answer.said = ""
+        return error.code
+
+
+def _with_id(call: FunctionCall) -> FunctionCall:
+    return call if call.id else call.model_copy(update={"id": f"call-{uuid.uuid4().hex}"})
+
+
+async def _aclose(responses: AsyncIterator[ModelResponse]) -> None:
+    aclose = getattr(responses, "aclose", None)
+    if aclose is not None:
+        await aclose()

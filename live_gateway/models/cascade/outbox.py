@@ -49,10 +49,14 @@ class Outbox:
                 self.answering = 0
             return message
 
-    def discard(self) -> None:
-        """Stop the answer: nothing more of it, nor of the ones before, comes out."""
+    async def discard(self) -> None:
+        """Stop the answer: nothing more of it, nor of the ones before, comes out. Its room is free at once."""
         self._discarded = self._last
         self.answering = 0
+        waiting = [await self._channel.get() for _ in range(len(self._channel))]  # none of these waits: the items are there
+        for answer, message in waiting:
+            if not answer and not self._channel.closed:
+                self._channel.put_nowait((answer, message))
 
     @property
     def closed(self) -> bool:

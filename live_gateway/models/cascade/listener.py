@@ -1,0 +1,252 @@
+"""Listens to the user: finds speech, recognises it while it is spoken, and tells it from the answer's own echo.
+
+Everything happens in the order of the audio: a recognition is awaited before the audio behind it is looked at. That costs nothing, since
+recognition is much faster than speech, and makes what comes out depend on the audio alone, at any speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from live_gateway.clock import Clock
+from live_gateway.content import Part, user_content
+from live_gateway.models.cascade.answerer import Answerer
+from live_gateway.models.cascade.inbox import EndOfAudio, Gap, Heard, Inbox
+from live_gateway.models.cascade.outbox import Outbox
+from live_gateway.models.live import Activity, ConnectionNotice, LiveSetup, SpeechEnded, SpeechStarted, Transcript, TurnComplete
+from live_gateway.voice.base import FRAME_BYTES, Voice, VoiceActivityDetector
+from live_gateway.voice.echo import BargeIn, BargeInConfig, is_hallucination
+from live_gateway.voice.segmenter import (
+    MS,
+    PartialDue,
+    Segment,
+    SegmentCut,
+    SegmentEffect,
+    Segmenter,
+    SegmenterConfig,
+    SpeculationDue,
+    SpeechBegan,
+    SpeechFinished,
+)
+from live_gateway.voice.workers import Workers
+
+BATCH = 16
+"""Frames that the detector looks at in one go when several wait."""
+MAX_PIECES = 20
+"""Speech without a pause is finished after so many segments (five minutes)."""
+ECHO_TAIL_MS = 300
+"""For so long after the last sound of an answer, what is heard may still be its echo."""
+ECHO_KEPT_MS = 1_200
+"""How much of what turned out to be echo is looked at again, together with what follows."""
+NOTHING_HEARD = "nothing_heard"
+
+
+@dataclass(slots=True)
+class _Utterance:
+    """What the user is saying. `doubtful`: it may be our own echo. `reported`: the listener of the connection knows of it."""
+
+    start: int
+    doubtful: bool
+    reported: bool = False
+    pieces: list[str] = field(default_factory=list)
+    partial: str = ""
+    speculation: tuple[int, str] | None = None
+
+
+class Listener:
+    """The hearing half of one connection."""
+
+    def __init__(
+        self, setup: LiveSetup, voice: Voice, vad: VoiceActivityDetector, outbox: Outbox, answerer: Answerer, workers: Workers, clock: Clock
+    ) -> None:
+        activity = setup.voice_activity
+        self._stt = voice.stt
+        self._vad = vad
+        self._outbox = outbox
+        self._answerer = answerer
+        self._workers = workers
+        self._clock = clock
+        self._transcribes = setup.input_transcription
+        self._interrupts = activity.interrupts
+        self._automatic = activity.automatic
+        self._segmenter = Segmenter(
+            SegmenterConfig(
+                automatic=activity.automatic,
+                silence_duration_ms=activity.silence_duration_ms,
+                prefix_padding_ms=activity.prefix_padding_ms,
+            )
+        )
+        self._barge_in = BargeIn(BargeInConfig())
+        self._utterance: _Utterance | None = None
+        self._quiet_since = -ECHO_TAIL_MS * MS
+        self._image: Part | None = None
+
+    def set_playing(self, playing: bool) -> None:
+        """Whether the user hears an answer now."""
+        if self._answerer.playing and not playing:
+            self._quiet_since = self._segmenter.position
+        self._answerer.playing = playing
+
+    def show(self, image: Part) -> None:
+        """What the user shows; the last image goes with the next thing they say."""
+        self._image = image
+
+    async def run(self, inbox: Inbox) -> None:
+        """Listen until cancelled."""
+        while True:
+            frames: list[bytes] = []
+            for item in await inbox.take():
+                if isinstance(item, bytes):
+                    frames.append(item)
+                    if len(frames) < BATCH:
+                        continue
+                await self._hear(frames)
+                frames = []
+                if not isinstance(item, bytes):
+                    await self._mark(item)
+            await self._hear(frames)
+
+    async def _hear(self, frames: list[bytes]) -> None:
+        if not frames:
+            return
+        probabilities = await self._workers.light(_detect, self._vad, frames)
+        for frame, probability in zip(frames, probabilities, strict=True):
+            effects = self._segmenter.feed(frame, probability)
+            playing = self._answerer.playing
+            loud = self._barge_in.frame(len(frame) // 2, probability, playing=playing)
+            for effect in effects:
+                await self._apply(effect)
+            if loud and self._doubting and not any(isinstance(effect, PartialDue) for effect in effects):
+                await self._look_closer(self._segmenter.current())
+
+    async def _mark(self, mark: Heard) -> None:
+        match mark:
+            case Activity.START:
+                effects = self._segmenter.press()
+            case Activity.END:
+                effects = self._segmenter.release()
+            case EndOfAudio():
+                effects = self._segmenter.flush()
+                self._vad.reset()
+            case Gap(samples):
+                effects = self._segmenter.skip(samples)
+                await self._outbox.put(ConnectionNotice("audio_gap", {"dropped_ms": samples // MS}))
+            case _:
+                effects = []
+        for effect in effects:
+            await self._apply(effect)
+
+    async def _apply(self, effect: SegmentEffect) -> None:
+        match effect:
+            case SpeechBegan(start):
+                await self._began(start)
+            case PartialDue(segment):
+                await self._look_closer(segment)
+            case SpeculationDue(segment):
+                if self._utterance is not None:
+                    self._utterance.speculation = (segment.end, await self._recognise(segment))
+            case SegmentCut(segment):
+                await self._cut(segment)
+            case SpeechFinished(segment, silence_ms):
+                await self._finished(segment, silence_ms)
+
+    @property
+    def _doubting(self) -> bool:
+        utterance = self._utterance
+        return utterance is not None and utterance.doubtful and not utterance.reported
+
+    async def _began(self, start: int) -> None:
+        echo_possible = self._answerer.playing or self._segmenter.position - self._quiet_since < ECHO_TAIL_MS * MS
+        doubtful = self._automatic and (echo_possible or self._answerer.busy)
+        self._utterance = utterance = _Utterance(start, doubtful)
+        self._barge_in.began()
+        if not doubtful:
+            await self._report(utterance)
+
+    async def _report(self, utterance: _Utterance) -> None:
+        """It is the user. Where speech interrupts, an answer that is being made stops now."""
+        utterance.reported = True
+        if not self._interrupts and (self._answerer.busy or self._answerer.playing):
+            return
+        await self._outbox.put(SpeechStarted())
+        await self._answerer.stop()
+
+    async def _look_closer(self, segment: Segment | None) -> None:
+        """A look at the words so far: to show them, or to find out whose they are."""
+        utterance = self._utterance
+        if utterance is None or segment is None:
+            return
+        text = _joined([*utterance.pieces, await self._recognise(segment)])
+        if self._doubting:
+            verdict = self._barge_in.judge(text, self._answerer.spoken)
+            if verdict == "echo":
+                self._segmenter.shorten(ECHO_KEPT_MS)
+            if verdict != "user" or not self._interrupts:
+                return
+            await self._report(utterance)
+        if text != utterance.partial and not is_hallucination(text, segment.voiced_ms):
+            utterance.partial = text
+            await self._show(utterance, text, segment)
+
+    async def _cut(self, segment: Segment) -> None:
+        utterance = self._utterance
+        if utterance is None:
+            return
+        text = await self._recognise(segment)
+        if not is_hallucination(text, segment.voiced_ms):
+            utterance.pieces.append(text)
+        if len(utterance.pieces) >= MAX_PIECES:
+            for effect in self._segmenter.flush():
+                await self._apply(effect)
+
+    async def _finished(self, segment: Segment, silence_ms: int) -> None:
+        utterance, self._utterance = self._utterance, None
+        if utterance is None:
+            return
+        speculation = utterance.speculation
+        text = speculation[1] if speculation is not None and speculation[0] == segment.end else await self._recognise(segment)
+        if is_hallucination(text, segment.voiced_ms):
+            text = ""
+        text = _joined([*utterance.pieces, text]) or utterance.partial
+        doubting = utterance.doubtful and not utterance.reported
+        mine = doubting and self._barge_in.judge(text, self._answerer.spoken, last=True) != "user"
+        if mine:
+            return
+        if doubting:
+            await self._report(utterance)
+        await self._hand_on(utterance, text, segment, silence_ms)
+
+    async def _hand_on(self, utterance: _Utterance, text: str, segment: Segment, silence_ms: int) -> None:
+        if self._interrupts or not (self._answerer.busy or self._answerer.playing):
+            await self._outbox.put(SpeechEnded(silence_ms))
+        if not text:
+            await self._outbox.put(TurnComplete(NOTHING_HEARD))
+            return
+        await self._show(utterance, text, segment, finished=True)
+        content = user_content(text)
+        if self._image is not None and content.parts is not None:
+            content.parts.append(self._image)
+            self._image = None
+        await self._answerer.ask(content)
+
+    async def _show(self, utterance: _Utterance, text: str, segment: Segment, *, finished: bool = False) -> None:
+        if self._transcribes:
+            start, end = utterance.start // MS, segment.end // MS if finished else None
+            await self._outbox.put(Transcript("user", text, finished=finished, replaces=True, start_ms=start, end_ms=end))
+
+    async def _recognise(self, segment: Segment) -> str:
+        """The words of a segment. Without any speech in it a recogniser would make some up, so it is not asked."""
+        if not segment.voiced_ms:
+            return ""
+        began = self._clock.now()
+        text = await self._workers.heavy(self._stt.transcribe, segment.pcm)
+        self._segmenter.decoded(self._clock.now() - began)
+        return text.strip().rstrip(",;:-–— ")
+
+
+def _detect(vad: VoiceActivityDetector, frames: list[bytes]) -> list[float]:
+    return [vad(frame.ljust(FRAME_BYTES, b"\0")) for frame in frames]
+
+
+def _joined(pieces: list[str]) -> str:
+    return " ".join(piece for piece in pieces if piece)
