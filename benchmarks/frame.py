@@ -1,8 +1,9 @@
 """What the gateway adds to an audio frame: CPU of the server process per frame, and delay, beside a bare relay on the same transport.
 
-Each contender runs in a process of its own and serves the same load one after the other, in alternating rounds: real-time sessions, 20 ms of
-16 kHz audio up, 40 ms of 24 kHz audio down for every second frame. The relay has a task that carries frames up to the model and one that
-carries them down, nothing else; both sit on the same uvicorn with the same protocol classes, before the same model in the process. The `shell` row is the live session alone, without any socket.
+Each contender runs in a process of its own and serves the same load, one after the other, in alternating rounds: real-time sessions with
+20 ms of 16 kHz audio up and 40 ms of 24 kHz audio down for every second frame. The relay has one task that carries frames up to the model
+and one that carries them down, nothing else. Both sit on the same uvicorn with the same protocol classes, before the same model in the
+process. The row `shell alone` is the live session without any socket.
 """
 
 from __future__ import annotations
