@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import platformdirs
 from pydantic import Field, StringConstraints, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -27,7 +26,7 @@ class Settings(BaseSettings):
     """Port to listen on; 0 takes a free one."""
     store: NonEmpty | None = None
     """Where conversations are kept: `memory://`, `sqlite:///path/to/file`, `postgresql://...`. None is a SQLite file in the user's data
-    directory of this platform (`default_store`)."""
+    directory of this platform."""
     app_name: NonEmpty | None = None
     """Name under which the conversations are kept; None is the agent's name."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -48,12 +47,6 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
         raise SettingsError(_sentences(error, overrides)) from None
-
-
-def default_store() -> str:
-    """URL of the SQLite file in the user's data directory. Nothing is made yet: the store makes file and directory when it opens."""
-    directory = platformdirs.user_data_path("live-gateway", appauthor=False)
-    return f"sqlite:///{(directory / 'conversations.sqlite3').as_posix()}"
 
 
 def _sentences(error: ValidationError, overrides: dict[str, Any]) -> str:

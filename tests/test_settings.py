@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from live_gateway.settings import PREFIX, Settings, SettingsError, default_store, load_settings
+
+from live_gateway.settings import PREFIX, Settings, SettingsError, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +61,3 @@ def test_the_message_never_repeats_a_value(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(SettingsError) as caught:
         load_settings()
     assert "hunter2" not in str(caught.value)
-
-
-def test_the_default_store_is_a_file_in_the_users_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("platformdirs.user_data_path", lambda name, appauthor: tmp_path / name)
-    assert default_store() == f"sqlite:///{tmp_path.as_posix()}/live-gateway/conversations.sqlite3"

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from live_gateway.models.live import VoiceActivityConfig
+from live_gateway.models.live import (
+    ContextWindowCompression,
+    Generation,
+    MediaResolution,
+    SessionResumption,
+    Thinking,
+    VoiceActivityConfig,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +34,11 @@ class LiveRunConfig:
 
     modality: whether the model answers with its voice or with text. voice, language: names as the model knows them; None leaves them to it.
     voice_activity: when the user counts as speaking. playback_marks: the listener reports what was played (`playback`); without, a response
-    counts as heard after its duration and 500 ms.
+    counts as heard after its duration and 500 ms. generation, thinking, media_resolution: go before the agent's own settings.
+    affective_dialog: the model adapts to the user's tone. proactivity: it may leave unanswered what was not meant for it.
+    session_resumption: whether a connection that broke is taken up again where the model can. context_window_compression: the model's own
+    way to keep a long session within its window, on by default; it changes nothing that is stored, and None turns it off.
+    A model without one of these ways goes on without it.
     """
 
     modality: Literal["AUDIO", "TEXT"] = "AUDIO"
@@ -37,3 +48,10 @@ class LiveRunConfig:
     input_transcription: bool = True
     output_transcription: bool = True
     playback_marks: bool = False
+    generation: Generation | None = None
+    thinking: Thinking | None = None
+    media_resolution: MediaResolution | None = None
+    affective_dialog: bool = False
+    proactivity: bool = False
+    session_resumption: SessionResumption = field(default_factory=SessionResumption)
+    context_window_compression: ContextWindowCompression | None = field(default_factory=ContextWindowCompression)

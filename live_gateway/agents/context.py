@@ -14,7 +14,7 @@ from live_gateway.errors import AgentError, ServiceMissing
 from live_gateway.events import Event, EventActions
 from live_gateway.memory.base import MemoryEntry
 from live_gateway.sessions.base import Session
-from live_gateway.sessions.state import TEMP, DirtyState
+from live_gateway.sessions.state import TEMP, DirtyState, without_temp
 
 
 @dataclass(slots=True)
@@ -61,9 +61,9 @@ class InvocationContext:
         return DirtyState(self.session.state, self.pending, self.delta)
 
     def take_delta(self) -> dict[str, Any]:
-        """What callbacks wrote since the last time, for the event that is to carry it."""
+        """What callbacks wrote since the last time, for the event that is to carry it; `temp:` keys stay in the invocation."""
         taken, self.delta = self.delta, {}
-        return taken
+        return without_temp(taken)
 
     def run(self, agent: Agent) -> AsyncIterator[Event]:
         """Run another agent inside this invocation: its events, for a custom agent to yield. Not in live."""

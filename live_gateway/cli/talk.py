@@ -15,7 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from live_gateway.cli.problems import CommandError, Exit
-from live_gateway.cli.talk_audio import read_clip, write_answer
+from live_gateway.cli.talk_audio import last_sound_s, read_clip, write_answer
 from live_gateway.cli.talk_client import INPUT_HZ, OUTPUT_HZ, Outcome, Plan, TalkClient
 from live_gateway.cli.talk_display import Display, JsonDisplay, TextDisplay
 from live_gateway.server.wire import SUBPROTOCOL
@@ -29,8 +29,10 @@ _LOOPBACK = frozenset(["127.0.0.1", "::1", "localhost"])
 def run(arguments: argparse.Namespace) -> int:
     """Run the command. Raises `CommandError`."""
     url = live_url(arguments.url)
+    pcm = read_clip(Path(arguments.file), INPUT_HZ) if arguments.file is not None else b""
     plan = Plan(
-        pcm=read_clip(Path(arguments.file), INPUT_HZ) if arguments.file is not None else b"",
+        pcm=pcm,
+        last_sound_s=last_sound_s(pcm, INPUT_HZ),
         text=arguments.text,
         session=arguments.session,
         modality="AUDIO" if arguments.answer == "voice" else "TEXT",

@@ -41,10 +41,12 @@ _TOOL_OVER = frozenset(["done", "error", "denied", "cancelled", "expired"])
 class Plan:
     """What to say.
 
-    pcm: the recording, int16 mono at 16 kHz. text: typed instead. patience_s: how long to wait without a sign of life.
+    pcm: the recording, int16 mono at 16 kHz. last_sound_s: where in it the last sound ends; the answer's delay is counted from there.
+    text: typed instead. patience_s: how long to wait without a sign of life.
     """
 
     pcm: bytes = b""
+    last_sound_s: float = 0.0
     text: str | None = None
     session: str | None = None
     modality: Literal["AUDIO", "TEXT"] = "AUDIO"
@@ -55,8 +57,8 @@ class Plan:
 class Outcome:
     """How it went.
 
-    code: the exit code, None while it still goes on. problem: the sentence for it. first_audio_s: from the end of the recording to the
-    answer's first audio; negative when the recording still ran.
+    code: the exit code, None while it still goes on. problem: the sentence for it. first_audio_s: from the last sound of the recording
+    to the answer's first audio.
     """
 
     code: Exit | None = None
@@ -165,7 +167,7 @@ class TalkClient:
     def _hear(self, frame: bytes, now: float) -> None:
         audio = unpack_frame(frame, SERVER_KINDS)
         if self.outcome.first_audio_s is None:
-            self.outcome.first_audio_s = now - self._end_of_question
+            self.outcome.first_audio_s = now - self._begun - self._plan.last_sound_s
         self._active_at = now
         self.listener.audio(audio.stream, audio.payload, now)
 

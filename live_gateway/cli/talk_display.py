@@ -99,12 +99,8 @@ class TextDisplay:
     def finished(self, outcome: Outcome, audio_s: float, out: str | None) -> None:
         self._bar = ""
         self._forming.clear()
-        if outcome.first_audio_s is not None and outcome.first_audio_s >= 0:
-            self._print(
-                f"heard      {audio_s:.1f} s of answer, beginning {outcome.first_audio_s * 1000:.0f} ms after the end of the recording"
-            )
-        elif audio_s:
-            self._print(f"heard      {audio_s:.1f} s of answer")
+        if outcome.first_audio_s is not None:
+            self._print(f"heard      {audio_s:.1f} s of answer, {outcome.first_audio_s * 1000:.0f} ms after the last word")
         if out is not None:
             self._print(f"written    {out}")
         self._refresh()

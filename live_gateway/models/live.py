@@ -8,7 +8,7 @@ interruption belongs to what was interrupted and is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -165,19 +165,77 @@ class VoiceActivityConfig:
     """How a model decides that the user is speaking. Milliseconds.
 
     automatic: False means push to talk: the client marks the activity. interrupts: whether speech stops an answer that plays.
+    start_sensitivity, end_sensitivity: how readily speech is taken to begin and to end; None leaves it to the model. all_input: whether a
+    turn holds everything that was sent since the last one (a video, say), and not only what was said.
     """
 
     automatic: bool = True
     silence_duration_ms: int = 500
     prefix_padding_ms: int = 300
     interrupts: bool = True
+    start_sensitivity: Literal["HIGH", "LOW"] | None = None
+    end_sensitivity: Literal["HIGH", "LOW"] | None = None
+    all_input: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResumption:
+    """Whether a provider's session can be taken up again after its connection broke, instead of being told its history anew.
+
+    handle: of an earlier connection, to begin with. transparent: ask to be told which messages a handle covers; None asks where the
+    provider can tell (Vertex), and only once there is a handle.
+    """
+
+    enabled: bool = True
+    handle: str | None = None
+    transparent: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextWindowCompression:
+    """The provider's own way to keep a long session within its window; it changes nothing that is stored. Token counts.
+
+    trigger_tokens: from when on it is done. target_tokens: what is kept. None leaves them to the provider.
+    """
+
+    trigger_tokens: int | None = None
+    target_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """How answers are made; None leaves a setting to the agent, and then to the model."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_output_tokens: int | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thinking:
+    """How much the model thinks before it speaks: a budget in tokens (0: not at all) or a level, as the model takes it."""
+
+    budget: int | None = None
+    level: Literal["MINIMAL", "LOW", "MEDIUM", "HIGH"] | None = None
+    include_thoughts: bool | None = None
+
+
+MediaResolution: TypeAlias = Literal["LOW", "MEDIUM", "HIGH"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSetup:
     """What a connection is opened with. Nothing in it is changed by the connection.
 
-    notify: takes what a person should know while opening takes its time (a voice that is still loading).
+    config: the agent's generation settings; generation, thinking and media_resolution go before them. affective_dialog: the model adapts to
+    the user's tone. proactivity: it may leave unanswered what was not meant for it. notify: takes what a person should know while opening
+    takes its time (a voice that is still loading). history: what was said before, newest state, oldest first, without audio and with calls
+    in words; asked for whenever a connection begins without one to resume. conversation: a name for what this connection holds, and
+    continues: the name of the one whose words are the newest of the history, where this one goes straight on from it.
     """
 
     instruction: str = ""
@@ -189,7 +247,17 @@ class LiveSetup:
     input_transcription: bool = True
     output_transcription: bool = True
     config: GenerateContentConfig | None = None
+    generation: Generation | None = None
+    thinking: Thinking | None = None
+    media_resolution: MediaResolution | None = None
+    affective_dialog: bool = False
+    proactivity: bool = False
+    session_resumption: SessionResumption = field(default_factory=SessionResumption)
+    context_window_compression: ContextWindowCompression | None = field(default_factory=ContextWindowCompression)
     notify: Callable[[ConnectionNotice], None] | None = None
+    history: Callable[[], Awaitable[Sequence[Content]]] | None = None
+    conversation: str | None = None
+    continues: str | None = None
 
 
 class LiveConnection(Protocol):

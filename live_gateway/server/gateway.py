@@ -80,6 +80,11 @@ class Gateway:
         self._drivers: dict[SessionKey, Driver] = {}
 
     @property
+    def sockets(self) -> frozenset[Driver]:
+        """The sockets that are open."""
+        return frozenset(self._sockets)
+
+    @property
     def full(self) -> bool:
         """Whether no more live sessions fit."""
         return len(self._sockets) >= self.config.max_live

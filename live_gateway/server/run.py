@@ -36,12 +36,12 @@ def serve(app: Starlette, host: str = "127.0.0.1", port: int = 8080, *, on_ready
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket. Raises `ConfigurationError` saying why there is none."""
+    if not 0 <= port <= 65_535:
+        raise ConfigurationError(f"{port} is no port: ports are 0 to 65535")
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
     except OSError as error:
         raise ConfigurationError(_why_not(host, port, error)) from None
-    except OverflowError:
-        raise ConfigurationError(f"{port} is no port: ports are 0 to 65535") from None
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)  # inherited by every connection
     listener.setblocking(False)

@@ -80,9 +80,12 @@ class Database:
         if self.schema is not None:
             settings["search_path"] = self.schema
         arguments = {"server_settings": settings, "timeout": deadline}
-        return create_async_engine(
-            self.url, pool_size=connections, max_overflow=0, pool_timeout=deadline, hide_parameters=True, connect_args=arguments
-        )
+        try:
+            return create_async_engine(
+                self.url, pool_size=connections, max_overflow=0, pool_timeout=deadline, hide_parameters=True, connect_args=arguments
+            )
+        except ModuleNotFoundError as error:
+            raise ConfigurationError("PostgreSQL needs the driver asyncpg: pip install 'live-gateway[postgres]'") from error
 
 
 class Transactions(Protocol):
@@ -171,7 +174,9 @@ def _patience(deadline: float) -> str:
 
 
 def _sqlite_engine(url: URL, begin: str, pragmas: list[str], connections: int) -> Engine:
-    engine = create_engine(url, poolclass=QueuePool, pool_size=connections, max_overflow=0, connect_args={"check_same_thread": False})
+    engine = create_engine(
+        url, poolclass=QueuePool, pool_size=connections, max_overflow=0, hide_parameters=True, connect_args={"check_same_thread": False}
+    )
 
     def connect(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # the driver begins no transactions by itself: `begin` below does

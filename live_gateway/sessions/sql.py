@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
 from live_gateway.clock import Clock, SystemClock
 from live_gateway.errors import GatewayError, SessionNotFound, StorageError
@@ -145,7 +144,9 @@ class SqlSessionService:
             try:
                 async with asyncio.timeout(self._patience.read):
                     return await self._reader.run(read)
-            except (SQLAlchemyError, OSError) as error:  # a time-out is an OSError
+            except GatewayError:
+                raise
+            except Exception as error:  # the edge to foreign drivers: not all that they raise on a lost connection is SQLAlchemy's
                 if attempt == self._patience.attempts:
                     raise StorageError(f"{self._database.where} cannot be read; it can be tried again later") from error
         raise AssertionError("there is at least one attempt")

@@ -13,6 +13,8 @@ _UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _TENS = dict(zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True))
 _SMALL = {word: value for value, word in enumerate(_UNITS)} | {"oh": 0}
 _SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+MAX_WORDS = 40
+"""No number is longer in words."""
 _SCALE_NAMES = ((1_000_000_000, "billion"), (1_000_000, "million"), (1_000, "thousand"))
 _TOKEN = re.compile(r"(?<![\w.,])[-−]?\d+(?:,\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])[-−]\d+(?:\.\d+)?|\d+(?:\.\d+)?|[^\W\d_]+(?:['’][^\W\d_]+)*")
 
@@ -110,11 +112,11 @@ def _spell_whole(value: int) -> str:
 
 def _digits(text: str) -> float | None:
     plain = text.replace(",", "").replace("−", "-")
-    return float(plain) if plain.lstrip("-")[:1].isdigit() else None
+    return float(plain) if plain.lstrip("-")[:1].isdecimal() else None
 
 
 def _number_at(tokens: list[Token], first: int) -> Number | None:
-    words = [token.word for token in tokens[first : first + 16]]
+    words = [token.word for token in tokens[first : first + MAX_WORDS]]
     sign, skip = (-1.0, 1) if words[0] in ("minus", "negative") else (1.0, 0)
     value, used = _read(words[skip:])
     if not used:
@@ -179,9 +181,10 @@ def _cardinal(words: list[str]) -> tuple[float, int]:
 
 
 def _below_thousand(words: list[str]) -> tuple[int, int]:
-    if words[:1] == ["a"]:
-        return (100, 2) if words[1:2] == ["hundred"] else (1, 1) if words[1:2] and words[1] in _SCALES else (0, 0)
-    value, used = _below_hundred(words)
+    if words[:1] == ["a"] and words[1:2] and words[1] in ("hundred", *_SCALES):
+        value, used = 1, 1
+    else:
+        value, used = _below_hundred(words)
     if used and 1 <= value <= 99 and words[used : used + 1] == ["hundred"]:
         value, used = value * 100, used + 1
         skip = 1 if words[used : used + 1] == ["and"] else 0

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from live_gateway.cli.load import load_agent, split_reference
 from live_gateway.cli.problems import CommandError, Exit
 
@@ -84,7 +85,7 @@ def test_missing_module_and_missing_file(tmp_path: Path) -> None:
 def test_a_module_that_lacks_a_library_says_which(tmp_path: Path) -> None:
     (tmp_path / "somewhere.py").write_text("\nimport no_such_library\n")
     message = failure("somewhere:agent")
-    assert "somewhere cannot be imported: ModuleNotFoundError: No module named 'no_such_library' (somewhere.py, line 2)" == message
+    assert message == "somewhere cannot be imported: ModuleNotFoundError: No module named 'no_such_library' (somewhere.py, line 2)"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_module_that_lacks_a_library_says_which(tmp_path: Path) -> None:
         ("x = 1\ny = x / 0\n", "broken.py cannot be imported: ZeroDivisionError: division by zero (broken.py, line 2)"),
         ("def f(:\n", "broken.py is not valid Python: "),
         ("raise SystemExit('no')\n", "broken.py cannot be imported: SystemExit: no (broken.py, line 1)"),
-        ("from live_gateway.agents.llm import LlmAgent\nagent = LlmAgent(name='user')\n", "broken.py cannot be imported: ConfigurationError"),
+        (GOOD.replace("'echo'", "'user'"), "broken.py cannot be imported: ConfigurationError: "),
     ],
 )
 def test_code_that_fails_while_imported(tmp_path: Path, source: str, expected: str) -> None:

@@ -19,6 +19,7 @@ from live_gateway.server.gateway import ServerConfig
 from live_gateway.server.wire import SERVER_KINDS, Codec, Flag, Frame, Kind, pack_frame, unpack_frame
 from live_gateway.testing.scripted_live import ScriptedLiveModel
 from live_gateway.testing.steps import (
+    SentKind,
     Step,
     call,
     emit,
@@ -51,7 +52,10 @@ def set_light(on: bool) -> dict[str, bool]:
     return {"on": on}
 
 
-def model(*steps: Step, allow: Collection[Any] = ("audio",)) -> ScriptedLiveModel:
+AUDIO: tuple[SentKind, ...] = ("audio",)
+
+
+def model(*steps: Step, allow: Collection[SentKind] = AUDIO) -> ScriptedLiveModel:
     return ScriptedLiveModel(steps, allow=allow)
 
 
@@ -85,7 +89,7 @@ async def test_typed_message_is_acknowledged_shown_and_answered_in_order() -> No
             client.say("content", **content("m-1", "hello"))
             frames = await client.until_all({"type": "ack"}, FINAL)
             messages = [frame for frame in frames if isinstance(frame, dict)]
-            typed = next(message for message in messages if message["type"] == "transcript")
+            typed = next(message for message in messages if message["type"] == "transcript" and message["role"] == "user")
             assert (typed["role"], typed["source"], typed["text"], typed["seq"]) == ("user", "typed", "hello", 1)
             acked = next(message for message in messages if message["type"] == "ack")
             assert acked == {"type": "ack", "message_id": "m-1", "state": "persisted", "seq": 1, "retry": "never"}
@@ -116,9 +120,8 @@ async def test_welcome_waits_for_the_model_and_says_what_it_waits_for() -> None:
         async with AsgiClient(app_of(scripted)) as client:
             client.say("hello", v=1, pending=["m-7"])
             client.say("ping", t0=1)
-            frames = [await client.receive(), await client.receive()]
-            assert [frame["type"] for frame in frames if isinstance(frame, dict)] == ["notice", "pong"]
-            assert frames[0]["code"] == "loading_voice"  # type: ignore[index,call-overload]
+            frames = await client.until_all({"type": "notice", "code": "loading_voice"}, {"type": "pong"})
+            assert len(frames) == 2
             gate.set()
             welcome = await client.until("welcome")
             assert welcome["acks"] == [{"type": "ack", "message_id": "m-7", "state": "unknown", "retry": "ask"}]
@@ -154,8 +157,8 @@ async def test_hello_that_cannot_be_accepted(hello: dict[str, Any], code: int, w
     async with AsgiClient(app) as client:
         client.say("hello", **hello)
         frames, closed = await client.rest()
-    assert [frame["code"] for frame in frames] == [word]  # type: ignore[index,call-overload]
-    assert frames[0]["fatal"] is True  # type: ignore[index,call-overload]
+    assert [frame["code"] for frame in frames] == [word]  # type: ignore[call-overload]
+    assert frames[0]["fatal"] is True  # type: ignore[call-overload]
     assert (closed.code, closed.reason) == (code, word)
 
 
@@ -203,7 +206,7 @@ async def test_hello_is_due_in_ten_seconds() -> None:
     async with AsgiClient(app_of(ScriptedLiveModel())) as client:
         frames, closed = await client.rest()
     assert asyncio.get_running_loop().time() - began == pytest.approx(10, abs=0.5)
-    assert [frame["code"] for frame in frames] == ["setup_timeout"]  # type: ignore[index,call-overload]
+    assert [frame["code"] for frame in frames] == ["setup_timeout"]  # type: ignore[call-overload]
     assert closed.code == 4007
 
 
@@ -333,7 +336,7 @@ async def test_unmuting_within_a_second_ends_nothing() -> None:
 
 # case: K-GW-06
 async def test_push_to_talk() -> None:
-    steps = [expect_activity(Activity.START), expect_audio(CHUNK), expect_activity(Activity.END), say("Yes?")]
+    steps: list[Step] = [expect_activity(Activity.START), expect_audio(CHUNK), expect_activity(Activity.END), say("Yes?")]
     with model(*steps, allow=()) as scripted:
         async with AsgiClient(app_of(scripted)) as client:
             await welcomed(client, input="ptt")
@@ -381,7 +384,7 @@ async def test_an_answer_is_played_cancelled_and_its_heard_part_recorded() -> No
             stopped = await client.until("interrupted")
             assert (stopped["response"], stopped["reason"]) == (response, "cancel")
             client.say("playback", event="flushed", response=response, played=48_000, heard=48_000)
-            frames = []
+            frames: list[dict[str, Any] | bytes] = []
             while not any(isinstance(frame, dict) and frame.get("revision") == 2 for frame in frames):
                 frames.append(await client.receive())
             ended = next(frame for frame in frames if isinstance(frame, dict) and frame["type"] == "response.end")
@@ -395,12 +398,12 @@ async def test_an_answer_is_played_cancelled_and_its_heard_part_recorded() -> No
 
 # contract: GW-02
 async def test_tool_messages_come_at_once_and_again_with_their_number() -> None:
-    steps = [expect_content("on"), call("set_light", {"on": True}, id="c1"), expect_tool_responses("c1"), say("It is on.")]
+    steps: list[Step] = [expect_content("on"), call("set_light", {"on": True}, id="c1"), expect_tool_responses("c1"), say("It is on.")]
     with model(*steps) as scripted:
         async with AsgiClient(app_of(scripted)) as client:
             await welcomed(client)
             client.say("content", **content("m-1", "on"))
-            messages = []
+            messages: list[dict[str, Any]] = []
             while not messages or not (messages[-1]["type"] == "transcript" and messages[-1]["role"] == "model" and messages[-1]["final"]):
                 frame = await client.receive()
                 messages += [frame] if isinstance(frame, dict) else []
@@ -548,7 +551,9 @@ async def test_the_models_failure_is_an_error_frame_and_a_close_code() -> None:
 # case: K-GW-16
 @pytest.mark.parametrize("phase", ["before hello", "while opening", "live", "while an answer is sent"])
 async def test_a_client_that_vanishes_leaves_nothing_behind(phase: str) -> None:
-    steps = [expect_content("go"), say("a long answer", ms=30_000, complete=False)] if phase == "while an answer is sent" else []
+    steps: list[Step] = (
+        [expect_content("go"), say("a long answer", ms=30_000, complete=False)] if phase == "while an answer is sent" else []
+    )
     scripted = model(*([on_connect(pause(30))] if phase == "while opening" else steps))
     app = app_of(scripted)
     async with AsgiClient(app) as client:
@@ -582,7 +587,7 @@ async def test_a_client_that_takes_nothing_is_dropped() -> None:
 
 # case: K-GW-19
 async def test_a_second_socket_takes_the_session_over() -> None:
-    with ScriptedLiveModel([], [], allow=("audio",)) as scripted:
+    with ScriptedLiveModel([], []) as scripted:
         app = app_of(scripted)
         async with AsgiClient(app) as first:
             await welcomed(first, session="s-1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from live_gateway.sessions import InMemorySessionService, Session, default_path,
 from live_gateway.sessions.commit import Patience
 from live_gateway.sessions.engine import Transactions
 from live_gateway.sessions.sql import SqlSessionService
-from tests.support.stores import Store
+from tests.support.stores import POSTGRES, Store
 
 T = TypeVar("T")
 WHO: dict[str, Any] = {"app_name": "app", "user_id": "u"}
@@ -165,12 +166,13 @@ async def test_closing_writes_what_is_queued(database: Store) -> None:
 
 
 async def test_a_lock_that_goes_away_in_time_costs_nothing_but_time(sqlite_store: Store) -> None:
-    async with sqlite_store.sql(patience=SHORT) as service:
+    async with sqlite_store.sql(patience=Patience(write=0.1, attempts=100, pause=0.001)) as service:
         session = await service.create(**WHO)
         with locked(sqlite_store) as let_go:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(service.append_event(session, Event(author="u", id=str(n)))) for n in range(5)]
-                await asyncio.to_thread(lambda: (asyncio.run(asyncio.sleep(0.3)), let_go()))
+                await asyncio.sleep(0.3)  # longer than one attempt may take
+                let_go()
         assert [task.result().seq for task in tasks] == [1, 2, 3, 4, 5]
         assert [one.id for one in (await read(service, session)).events] == ["0", "1", "2", "3", "4"]
 
@@ -185,20 +187,6 @@ async def test_a_lock_that_stays_is_a_storage_error_and_the_store_recovers(sqlit
             assert (await read(service, session)).events == []
         assert (await service.append_event(session, Event(author="u", id="taken"))).seq == 1
         assert [one.id for one in (await read(service, session)).events] == ["taken"]
-
-
-async def test_work_that_waited_too_long_is_not_begun(sqlite_store: Store) -> None:
-    patience = Patience(write=0.2, attempts=2, pause=0.01)
-    async with sqlite_store.sql(patience=patience) as service:
-        session = await service.create(**WHO)
-        with locked(sqlite_store):
-            async with asyncio.TaskGroup() as group:
-                first = group.create_task(_outcome(service.append_event(session, Event(author="u"))))
-                await service.list(app_name="app")
-                late = group.create_task(_outcome(service.append_event(session, Event(author="u"))))
-        assert isinstance(first.result(), StorageError)
-        assert isinstance(late.result(), StorageError)
-        assert (await read(service, session)).events == []
 
 
 async def _outcome(awaitable: Any) -> Any:
@@ -322,6 +310,13 @@ async def test_a_server_that_is_not_there_is_named_without_the_password() -> Non
     assert "hush" not in str(raised.value)
 
 
+async def test_a_missing_driver_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    with pytest.raises(ConfigurationError, match=r"live-gateway\[postgres\]"):
+        async with SqlSessionService(POSTGRES):
+            raise AssertionError("opened")
+
+
 async def test_a_connection_that_died_is_replaced(postgres_store: Store) -> None:
     async with postgres_store.sql(patience=Patience(pause=0.01)) as service:
         session = await service.create(**WHO)
@@ -335,6 +330,28 @@ async def test_a_connection_that_died_is_replaced(postgres_store: Store) -> None
             await internals(killer)[0].run(lambda connection: connection.execute(kill, {"pids": pids}).all())
         assert (await service.append_event(session, Event(author="u"))).seq == 1
         assert (await read(service, session)).head_seq == 1
+
+
+# contract: STATE-07
+async def test_keys_of_one_shared_row_written_from_several_services_are_all_kept(postgres_store: Store) -> None:
+    """Different sessions, so that nothing but the lock on the app's and the user's row keeps the writers apart."""
+    count = 40
+
+    async def write(name: str) -> None:
+        async with postgres_store.sql() as service:
+            session = await service.create(**WHO)
+            for n in range(count):
+                keys = {f"app:{name}-{n}": n, f"user:{name}-{n}": n, "app:last": name}
+                await service.append_event(session, Event(author="u", actions=EventActions(state_delta=keys)))
+
+    async with asyncio.TaskGroup() as group:
+        for name in ("a", "b", "c"):
+            group.create_task(write(name))
+    async with postgres_store.sql() as service:
+        state = (await service.create(**WHO)).state
+    assert {key for key in state if key != "app:last"} == {
+        f"{prefix}{name}-{n}" for prefix in ("app:", "user:") for name in ("a", "b", "c") for n in range(count)
+    }
 
 
 async def test_processes_may_make_the_tables_at_once(postgres_store: Store) -> None:

@@ -13,7 +13,6 @@ from starlette.types import ASGIApp, Message
 from live_gateway.channel import Channel, ChannelClosed
 from live_gateway.server.wire import Codec, Flag, Frame, Kind, pack_frame
 
-
 DEADLINE_S = 120.0
 """A frame that has not come by then (in the loop's time) never comes."""
 

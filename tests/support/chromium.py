@@ -108,10 +108,12 @@ class Chromium:
 
     async def until(self, expression: str, seconds: float = 15) -> None:
         """Wait until an expression is true in the page. Playwright's own way needs `eval`, which the page's policy forbids."""
+        poll = (
+            f"new Promise(done => {{ const timer = setInterval(() => {{ if ({expression}) {{ clearInterval(timer); done(); }} }}, 20) }})"
+        )
         try:
             async with asyncio.timeout(seconds):
-                while not await self.page.evaluate(expression):
-                    await asyncio.sleep(0.02)
+                await self.page.evaluate(poll)
         except TimeoutError:
             raise AssertionError(f"it never came true: {expression}") from None
 

@@ -66,6 +66,7 @@ class Connection:
     frame_no: int = 0
     acknowledge: bool = True
     reading: asyncio.Event = field(default_factory=asyncio.Event)
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
@@ -75,6 +76,24 @@ class Connection:
     def marks(self, event: str) -> list[dict[str, Any]]:
         """Playback marks of one event, in order."""
         return [mark for mark in self.of_type("playback") if mark["event"] == event]
+
+    async def until(self, condition: Callable[[], object], seconds: float = 15) -> None:
+        """Wait until what the page sent fulfils a condition."""
+        async with asyncio.timeout(seconds), self._news:
+            await self._news.wait_for(lambda: bool(condition()))
+
+    async def until_heard(self, seconds: float) -> None:
+        """Wait until this much of the microphone has come."""
+        await self.until(lambda: sum(len(frame.pcm) for frame in self.frames) >= seconds * 32_000, seconds * 2 + 20)
+
+    async def arrived(self, thing: UpFrame | dict[str, Any]) -> None:
+        """Note what the page sent."""
+        if isinstance(thing, UpFrame):
+            self.frames.append(thing)
+        else:
+            self.messages.append((now_ms(), thing))
+        async with self._news:
+            self._news.notify_all()
 
     async def send(self, kind: str, **fields: Any) -> None:
         await self.socket.send_text(json.dumps({"type": kind, **fields}))
@@ -178,13 +197,12 @@ class PageServer:
             self._opened.notify_all()
         acked = 0.0
         async for message in receive(connection):
+            await connection.arrived(message)
             if isinstance(message, UpFrame):
-                connection.frames.append(message)
                 if connection.acknowledge and message.at - acked > 500:
                     acked = message.at
                     await connection.send("input.ack", stream=message.stream, pos=message.pos + len(message.pcm) // 2)
                 continue
-            connection.messages.append((now_ms(), message))
             if message["type"] == "ping":
                 await connection.send("pong", t0=message["t0"], t1=now_ms(), t2=now_ms())
             elif self.script is not None:

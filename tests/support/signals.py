@@ -66,25 +66,20 @@ def snr_db(reference: Signal, recorded: Signal, hz: int, band: tuple[float, floa
     The recording may begin earlier or later, be louder or quieter, and be late by a fraction of a sample; anything else counts as noise.
     """
     size = 1 << int(np.ceil(np.log2(len(reference) + len(recorded))))
-    frequencies = np.fft.rfftfreq(size, 1 / hz)
-    window = (frequencies >= band[0]) & (frequencies <= band[1])
+    frequencies = np.fft.rfftfreq(size)
+    window = (frequencies * hz >= band[0]) & (frequencies * hz <= band[1])
     wanted = np.fft.rfft(reference, size) * window
     got = np.fft.rfft(recorded, size) * window
     lag = int(np.argmax(np.fft.irfft(got * np.conj(wanted), size)))
-
-    def residue(delay: float) -> tuple[float, float]:
-        shifted = np.fft.irfft(wanted * np.exp(-2j * np.pi * frequencies / hz * delay), size)
-        heard = np.fft.irfft(got, size)
-        start = lag if lag < size // 2 else 0
-        part = slice(start + 200, min(start + len(reference), len(recorded)) - 200)
-        want, have = shifted[part], heard[part]
-        gain = float(want @ have / (want @ want))
+    delay = float(lag if lag < size // 2 else lag - size)
+    inside = slice(max(0, round(delay)) + 200, min(round(delay) + len(reference), len(recorded)) - 200)
+    have = np.fft.irfft(got, size)[inside]
+    error, gain, want = have, 1.0, have
+    for _ in range(4):  # Newton: the slope of the reference tells how much later or earlier it fits better
+        shifted = wanted * np.exp(-2j * np.pi * frequencies * delay)
+        want = np.fft.irfft(shifted, size)[inside]
+        slope = np.fft.irfft(shifted * 2j * np.pi * frequencies, size)[inside]
+        (gain, lead), *_ = np.linalg.lstsq(np.stack([want, slope], axis=1), have)
         error = have - gain * want
-        return float(error @ error), float(gain**2 * (want @ want))
-
-    low, high = lag - 1.0, lag + 1.0
-    for _ in range(40):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if residue(left)[0] < residue(right)[0] else (left, high)
-    noise, signal = residue((low + high) / 2)
-    return 10 * float(np.log10(signal / noise))
+        delay -= float(lead / gain)
+    return 10 * float(np.log10(gain**2 * (want @ want) / (error @ error)))

@@ -1,0 +1,94 @@
+"""`live-gateway serve`: put agent, store, runner and server together and run them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from live_gateway import telemetry
+from live_gateway.agents.llm import LlmAgent
+from live_gateway.cli.load import load_agent
+from live_gateway.cli.local_voice import missing_voice, needs_voice, with_live_models
+from live_gateway.cli.problems import CommandError, Exit
+from live_gateway.errors import ConfigurationError, GatewayError
+from live_gateway.runner import Runner
+from live_gateway.server.app import create_app
+from live_gateway.server.run import serve
+from live_gateway.sessions import OpenableSessionService, default_path, open_session_service
+from live_gateway.settings import Settings, SettingsError, load_settings
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the process is asked to stop. Raises `CommandError` for whatever cannot be started."""
+    settings = _settings(arguments)
+    telemetry.configure(settings.log_level, as_json={"auto": None, "json": True, "text": False}[settings.log_format])
+    agent = load_agent(arguments.agent)
+    try:
+        _serve(agent, settings)
+    except ConfigurationError as error:
+        raise CommandError(str(error)) from None
+    return int(Exit.OK)
+
+
+def _serve(agent: LlmAgent, settings: Settings) -> None:
+    missing = missing_voice() if needs_voice(agent) else None
+    store = _Store(open_session_service(settings.store))
+    runner = Runner(
+        app_name=settings.app_name or agent.name,
+        agent=with_live_models(agent, missing),
+        session_service=store.service,
+        auto_create_session=True,
+    )
+    app = create_app(runner, around=store.opened)
+    try:
+        serve(app, settings.host, settings.port, on_ready=_announce(runner, settings, missing))
+    except SystemExit:  # how uvicorn says that starting failed
+        if store.problem is None:
+            raise
+    if store.problem is not None:
+        raise CommandError(str(store.problem))
+
+
+class _Store:
+    """Opens the session service when the server starts, and keeps what went wrong: the server only knows that it could not start."""
+
+    def __init__(self, service: OpenableSessionService) -> None:
+        self.service = service
+        self.problem: GatewayError | None = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(self.service)
+            except GatewayError as error:
+                self.problem = error
+                raise
+            yield
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    try:
+        return load_settings(host=arguments.host, port=arguments.port, store=arguments.store, app_name=arguments.app_name)
+    except SettingsError as error:
+        raise CommandError(str(error)) from None
+
+
+def _announce(runner: Runner, settings: Settings, missing: str | None) -> Callable[[str], None]:
+    """What to say once clients can connect: what is served, where, and what to do next."""
+
+    def announce(address: str) -> None:
+        live = address.replace("http", "ws", 1) + "/live"
+        lines = [
+            f"Serving the agent {runner.agent.name!r}: {address} in a browser, {live} for programs.",
+            f"Conversations are kept in {settings.store or default_path()}.",
+            f"Try it from another terminal: live-gateway talk FILE.wav --url {live}",
+            "Stop with Ctrl-C.",
+        ]
+        if missing is not None:
+            lines.insert(1, f"It only answers typed messages: {missing}")
+        print("\n".join(lines), file=sys.stdout, flush=True)
+
+    return announce

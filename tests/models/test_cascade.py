@@ -1,0 +1,572 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from live_gateway.content import (
+    Content,
+    FunctionCall,
+    FunctionDeclaration,
+    FunctionResponse,
+    Part,
+    function_responses,
+    text_of,
+    user_content,
+)
+from live_gateway.errors import BadAudioFrame, ModelError, ModelUnavailable, SetupTimeout, UpstreamLost
+from live_gateway.models.base import Model
+from live_gateway.models.cascade import CascadeLimits, CascadeLiveModel
+from live_gateway.models.live import (
+    Activity,
+    AudioOut,
+    ConnectionNotice,
+    Interrupted,
+    LiveModel,
+    LiveSetup,
+    SpeechEnded,
+    SpeechStarted,
+    TextOut,
+    ToolCalls,
+    ToolCallsCancelled,
+    Transcript,
+    TurnComplete,
+    VoiceActivityConfig,
+)
+from live_gateway.testing.scripted_model import ScriptedModel, calls, pieces
+from live_gateway.voice.base import OUTPUT_HZ
+from tests.support.cascade_talk import play, talk_to
+from tests.support.fake_voice import FakeDetector, FakeRecogniser, FakeSynthesiser, echo_of, silence, speech
+
+PAUSE = silence(800)
+LONG = "one two three four five six seven eight nine ten"
+PUSH_TO_TALK = LiveSetup(voice_activity=VoiceActivityConfig(automatic=False))
+
+
+def cascade(
+    model: Model, *, stt: FakeRecogniser | None = None, tts: FakeSynthesiser | None = None, limits: CascadeLimits | None = None
+) -> CascadeLiveModel:
+    return CascadeLiveModel(vad=FakeDetector, stt=stt or FakeRecogniser(), tts=tts or FakeSynthesiser(), model=model, limits=limits)
+
+
+def asked(model: ScriptedModel, request: int = -1) -> str:
+    return text_of(model.requests[request].contents[-1])
+
+
+def test_it_is_a_live_model() -> None:
+    model: LiveModel = cascade(ScriptedModel([]))
+    assert model.name == "local-voice/scripted"
+
+
+async def test_a_spoken_question_is_answered_in_the_order_of_the_contract() -> None:
+    model = ScriptedModel(["It is sunny. Take a hat."])
+    async with talk_to(cascade(model)) as talk:
+        await play(talk, [PAUSE, speech("what is the weather"), PAUSE])
+        await talk.turns(1)
+        assert talk.kinds == [
+            "SpeechStarted", "user~", "SpeechEnded", "user!",
+            "model~", "AudioOut", "model~", "AudioOut", "model!", "GenerationComplete", "TurnComplete",
+        ]  # fmt: skip
+        assert talk.said_by_user == ["what is the weather"]
+        assert talk.said_by_model == "It is sunny. Take a hat."
+        assert talk.audio == speech("it is sunny take a hat", OUTPUT_HZ)
+        (ended,) = talk.of(SpeechEnded)
+        assert isinstance(ended, SpeechEnded)
+        assert ended.silence_ms == 512
+    assert asked(model) == "what is the weather"
+    model.verify()
+
+
+async def test_transcripts_replace_each_other_and_know_their_time() -> None:
+    async with talk_to(cascade(ScriptedModel(["Yes."]))) as talk:
+        await play(talk, [PAUSE, speech("one two three four five six"), PAUSE])
+        await talk.turns(1)
+        heard = [m for m in talk.messages if isinstance(m, Transcript) and m.role == "user"]
+        assert all(piece.replaces for piece in heard)
+        assert heard[-1].finished
+        assert all("one two three four five six".startswith(piece.text) for piece in heard)
+        assert len({piece.text for piece in heard[:-1]}) == len(heard) - 1 >= 3
+        assert heard[-1].start_ms == 800 - 300  # 800 ms are 25 whole frames
+        assert heard[-1].end_ms is not None
+
+
+async def test_the_first_sentence_is_out_before_the_model_has_written_the_next() -> None:
+    gate = asyncio.Event()
+    partial = pieces("All is well. And", " more.")
+    model = ScriptedModel([(partial[0], gate, *partial[1:])])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_content(user_content("how are you"))
+        await talk.until(lambda: bool(talk.of(AudioOut)))
+        assert talk.said_by_model == "All is well. "
+        gate.set()
+        await talk.turns(1)
+        assert talk.said_by_model == "All is well. And more."
+        assert talk.audio == speech("all is well and more", OUTPUT_HZ)
+
+
+async def test_typed_text_is_answered_aloud_without_a_transcript_of_the_user() -> None:
+    async with talk_to(cascade(ScriptedModel(["Hello you."]))) as talk:
+        await talk.connection.send_content(user_content("hello"))
+        await talk.turns(1)
+        assert talk.kinds == ["model~", "AudioOut", "model!", "GenerationComplete", "TurnComplete"]
+
+
+async def test_text_modality_gives_text_and_makes_no_sound() -> None:
+    tts = FakeSynthesiser()
+    async with talk_to(cascade(ScriptedModel([pieces("So ", "it is.")]), tts=tts), LiveSetup(modality="TEXT")) as talk:
+        await play(talk, [speech("is it so"), PAUSE])
+        await talk.turns(1)
+        assert talk.of(TextOut) == [TextOut("So "), TextOut("it is.")]
+        assert talk.of(AudioOut) == []
+        assert tts.sentences == []
+
+
+async def test_transcripts_can_be_switched_off() -> None:
+    setup = LiveSetup(input_transcription=False, output_transcription=False)
+    async with talk_to(cascade(ScriptedModel(["Yes."])), setup) as talk:
+        await play(talk, [speech("are you there"), PAUSE])
+        await talk.turns(1)
+        assert talk.of(Transcript) == []
+        assert talk.audio == speech("yes", OUTPUT_HZ)
+
+
+async def test_the_request_carries_instruction_tools_and_the_conversation() -> None:
+    declaration = FunctionDeclaration(name="move", description="Move.")
+    model = ScriptedModel(["One.", "Two."])
+    async with talk_to(cascade(model), LiveSetup(instruction="Be brief.", tools=(declaration,))) as talk:
+        await play(talk, [speech("first question"), PAUSE])
+        await talk.turns(1)
+        await play(talk, [speech("second question"), PAUSE])
+        await talk.turns(2)
+    request = model.requests[1]
+    assert (request.instruction, request.tools, request.stream) == ("Be brief.", (declaration,), True)
+    assert [(c.role, text_of(c)) for c in request.contents] == [
+        ("user", "first question"),
+        ("model", "One."),
+        ("user", "second question"),
+    ]
+
+
+async def test_calls_are_handed_out_and_the_model_is_asked_again_with_their_answers() -> None:
+    first, second = FunctionCall(name="move", args={"m": 1}), FunctionCall(name="turn", args={})
+    model = ScriptedModel([calls(first, second, text="Let me do that."), "Done."])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_content(user_content("move and turn"))
+        await talk.until(lambda: bool(talk.of(ToolCalls)))
+        assert talk.kinds == ["model~", "AudioOut", "model!", "ToolCalls"]
+        (made,) = talk.of(ToolCalls)
+        assert isinstance(made, ToolCalls)
+        ids = [call.id for call in made.calls]
+        assert len(set(ids)) == 2
+        assert all(ids)
+        await talk.connection.send_tool_responses([FunctionResponse(id=ids[1], name="turn", response={"ok": 2})])
+        await talk.connection.send_tool_responses([FunctionResponse(id="unknown", name="x", response={})])
+        assert len(model.requests) == 1
+        await talk.connection.send_tool_responses([FunctionResponse(id=ids[0], name="move", response={"ok": 1})])
+        await talk.turns(1)
+        assert talk.said_by_model == "Let me do that.Done."
+    contents = model.requests[1].contents
+    assert [response.response for response in function_responses(contents[-1])] == [{"ok": 1}, {"ok": 2}]
+    assert [part.function_call.name for part in contents[-2].parts or () if part.function_call] == ["move", "turn"]
+
+
+async def test_rounds_of_calls_are_bounded() -> None:
+    call = FunctionCall(name="again", args={})
+    model = ScriptedModel([call] * 3)
+    async with talk_to(cascade(model, limits=CascadeLimits(rounds=3))) as talk:
+        await talk.connection.send_content(user_content("go"))
+        for round_number in range(1, 4):
+            await talk.until(lambda: len(talk.of(ToolCalls)) == round_number)  # noqa: B023
+            made = talk.of(ToolCalls)[-1]
+            assert isinstance(made, ToolCalls)
+            await talk.connection.send_tool_responses([FunctionResponse(id=made.calls[0].id, name="again", response={})])
+        await talk.turns(1)
+        assert talk.of(TurnComplete) == [TurnComplete("model")]
+        assert "could not" in talk.said_by_model
+
+
+async def test_an_answer_to_a_call_that_comes_after_the_turn_is_spoken_then() -> None:
+    model = ScriptedModel([FunctionCall(id="c1", name="approve", args={}), "Approved."])
+    async with talk_to(cascade(model, limits=CascadeLimits(tools_s=0.01))) as talk:
+        await talk.connection.send_content(user_content("please"))
+        await talk.turns(1)
+        assert talk.of(TurnComplete) == [TurnComplete("tools_pending")]
+        part = Part(function_response=FunctionResponse(id="c1", name="approve", response={"by": "Ann"}))
+        await talk.connection.send_content(Content(role="user", parts=[part]))
+        await talk.turns(2)
+        assert talk.said_by_model == "Approved."
+    contents = model.requests[1].contents
+    assert [len(function_responses(content)) for content in contents] == [0, 0, 1]
+    assert function_responses(contents[-1])[0].response == {"by": "Ann"}
+
+
+async def test_speech_over_a_playing_answer_interrupts_it() -> None:
+    model = ScriptedModel([LONG + ".", "Okay."])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_content(user_content("count"))
+        await talk.turns(1)
+        talk.connection.set_playing(True)
+        before = len(talk.messages)
+        await play(talk, [silence(320), speech("stop that please"), PAUSE])
+        await talk.turns(2)
+        after = talk.messages[before:]
+        assert isinstance(after[0], SpeechStarted)
+        assert not [message for message in after if isinstance(message, Interrupted)]  # nothing was being made any more
+        assert talk.said_by_user == ["stop that please"]
+
+
+async def test_speech_while_the_answer_is_being_made_stops_it() -> None:
+    gate = asyncio.Event()
+    partial = pieces("First part. Second", " never comes.")
+    model = ScriptedModel([(partial[0], gate, *partial[1:]), "Okay."])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_content(user_content("go on"))
+        await talk.until(lambda: bool(talk.of(AudioOut)))
+        talk.connection.set_playing(True)
+        await play(talk, [speech("no wait a moment"), PAUSE])
+        await talk.turns(1)
+        kinds = talk.kinds
+        assert kinds[kinds.index("SpeechStarted") + 1] == "Interrupted"
+        assert "Second" not in talk.said_by_model
+    assert [(c.role, text_of(c)) for c in model.requests[1].contents] == [
+        ("user", "go on"),
+        ("model", "First part. "),
+        ("user", "no wait a moment"),
+    ]
+
+
+async def test_the_answers_own_echo_neither_interrupts_nor_becomes_a_turn() -> None:
+    model = ScriptedModel([LONG + "."])
+    stt = FakeRecogniser()
+    async with talk_to(cascade(model, stt=stt)) as talk:
+        await talk.connection.send_content(user_content("count"))
+        await talk.turns(1)
+        talk.connection.set_playing(True)
+        await play(talk, [silence(192), echo_of(talk.audio), silence(64)])
+        talk.connection.set_playing(False)
+        await play(talk, [PAUSE])
+        await talk.connection.end_audio()
+        await talk.connection.send_activity(Activity.END)
+        await talk.connection.send_audio(PAUSE)
+        assert talk.of(SpeechStarted, Interrupted, SpeechEnded) == []
+    assert stt.heard  # it was listened to, and refused
+    model.verify()
+
+
+async def test_the_user_is_heard_after_and_over_the_echo() -> None:
+    model = ScriptedModel([LONG + ".", "Okay."])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_content(user_content("count"))
+        await talk.turns(1)
+        talk.connection.set_playing(True)
+        await play(talk, [echo_of(talk.audio), speech("that is quite enough for me thank you"), PAUSE])
+        await talk.turns(2)
+        assert len(talk.of(SpeechStarted)) == 1
+        assert talk.said_by_user[0].endswith("that is quite enough for me thank you")
+
+
+async def test_nothing_interrupts_where_that_is_switched_off() -> None:
+    gate = asyncio.Event()
+    first = pieces("Part one. Then", " part two.")
+    model = ScriptedModel([(first[0], gate, *first[1:]), "About that."])
+    setup = LiveSetup(voice_activity=VoiceActivityConfig(interrupts=False))
+    async with talk_to(cascade(model), setup) as talk:
+        await talk.connection.send_content(user_content("tell me"))
+        await talk.until(lambda: bool(talk.of(AudioOut)))
+        talk.connection.set_playing(True)
+        await play(talk, [speech("what about that thing"), PAUSE])
+        await talk.until(lambda: bool(talk.said_by_user))
+        gate.set()
+        await talk.turns(2)
+        assert talk.of(Interrupted, SpeechStarted) == []
+        assert talk.said_by_model == "Part one. Then part two.About that."
+    assert asked(model) == "what about that thing"
+
+
+async def test_interrupting_cancels_calls_that_are_not_answered() -> None:
+    model = ScriptedModel([calls(FunctionCall(id="c1", name="slow", args={})), "New."])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_content(user_content("do it"))
+        await talk.until(lambda: bool(talk.of(ToolCalls)))
+        await talk.connection.interrupt()
+        await talk.connection.interrupt()
+        await talk.connection.send_content(user_content("something else"))
+        await talk.turns(1)
+        assert talk.kinds[:3] == ["ToolCalls", "ToolCallsCancelled", "Interrupted"]
+        assert talk.of(ToolCallsCancelled) == [ToolCallsCancelled(("c1",))]
+        assert len(talk.of(Interrupted)) == 1
+    contents = model.requests[1].contents
+    assert "error" in (function_responses(contents[2])[0].response or {})
+
+
+async def test_interrupting_when_nothing_is_made_does_nothing() -> None:
+    async with talk_to(cascade(ScriptedModel(["Yes."]))) as talk:
+        await talk.connection.interrupt()
+        await talk.connection.send_content(user_content("there"))
+        await talk.turns(1)
+        await talk.connection.interrupt()
+        assert talk.of(Interrupted) == []
+
+
+async def test_what_waits_of_an_interrupted_answer_is_not_delivered() -> None:
+    model = ScriptedModel([" ".join(f"w{n}" for n in range(40)) + ".", "Fine."])
+    async with talk_to(cascade(model, limits=CascadeLimits(output_messages=8))) as talk:
+        await talk.connection.send_content(user_content("long story"))
+        await talk.until(lambda: len(talk.of(AudioOut)) >= 4)
+        talk.flow.clear()  # nobody takes anything: the answer waits for room
+        await talk.connection.interrupt()
+        taken = len(talk.messages)
+        talk.flow.set()
+        await talk.until(lambda: bool(talk.of(Interrupted)))
+        assert all(isinstance(message, Interrupted | AudioOut) for message in talk.messages[taken:])
+        assert len(talk.messages) <= taken + 2  # at most one message was on its way
+        await talk.connection.send_content(user_content("and now"))
+        await talk.turns(1)
+        assert talk.said_by_model.endswith("Fine.")
+
+
+async def test_an_answer_waits_for_room_and_arrives_whole() -> None:
+    words = " ".join(f"w{n}" for n in range(60))
+    async with talk_to(cascade(ScriptedModel([words + "."]), limits=CascadeLimits(output_messages=4))) as talk:
+        await talk.connection.send_content(user_content("long story"))
+        await talk.turns(1)
+        assert talk.audio == speech(words, OUTPUT_HZ)
+        assert all(len(m.pcm) <= 1_920 for m in talk.messages if isinstance(m, AudioOut))
+
+
+async def test_push_to_talk_takes_what_was_said_between_the_marks_and_a_little_before() -> None:
+    model = ScriptedModel(["Yes."])
+    async with talk_to(cascade(model), PUSH_TO_TALK) as talk:
+        await play(talk, [speech("nobody hears this"), silence(640)])
+        await talk.connection.send_activity(Activity.START)
+        await play(talk, [speech("one two"), silence(2_000), speech("three")])
+        await talk.connection.send_activity(Activity.END)
+        await talk.turns(1)
+        assert talk.kinds[0] == "SpeechStarted"
+        assert talk.said_by_user == ["one two three"]
+    assert asked(model) == "one two three"
+
+
+async def test_push_to_talk_interrupts_at_once() -> None:
+    gate = asyncio.Event()
+    partial = pieces("First. Second", " third.")
+    async with talk_to(cascade(ScriptedModel([(partial[0], gate)])), PUSH_TO_TALK) as talk:
+        await talk.connection.send_content(user_content("go"))
+        await talk.until(lambda: bool(talk.of(AudioOut)))
+        talk.connection.set_playing(True)
+        await talk.connection.send_activity(Activity.START)
+        await talk.until(lambda: bool(talk.of(Interrupted)))
+        assert talk.kinds[-2:] == ["SpeechStarted", "Interrupted"]
+
+
+async def test_pressing_without_speaking_ends_the_turn_without_asking_anybody() -> None:
+    stt = FakeRecogniser()
+    async with talk_to(cascade(ScriptedModel([]), stt=stt), PUSH_TO_TALK) as talk:
+        await talk.connection.send_activity(Activity.START)
+        await play(talk, [silence(1_000)])
+        await talk.connection.send_activity(Activity.END)
+        await talk.turns(1)
+        assert talk.kinds == ["SpeechStarted", "SpeechEnded", "TurnComplete"]
+        assert talk.of(TurnComplete) == [TurnComplete("nothing_heard")]
+        assert stt.heard == []  # without any speech the recogniser is not asked
+
+
+async def test_short_noise_and_made_up_words_make_no_turn() -> None:
+    stt = FakeRecogniser(misheard={"bang": "You."})
+    model = ScriptedModel([])
+    async with talk_to(cascade(model, stt=stt)) as talk:
+        await play(talk, [silence(320), speech("click")[: 2 * 16 * 128], PAUSE])
+        assert talk.messages == []
+        await play(talk, [speech("bang"), PAUSE])
+        await talk.turns(1)
+        assert talk.kinds == ["SpeechStarted", "SpeechEnded", "TurnComplete"]
+    model.verify()
+
+
+async def test_the_end_of_the_audio_completes_what_was_said() -> None:
+    async with talk_to(cascade(ScriptedModel(["Yes."]))) as talk:
+        await play(talk, [speech("is this the end")])
+        await talk.connection.end_audio()
+        await talk.turns(1)
+        assert talk.said_by_user == ["is this the end"]
+
+
+async def test_speech_without_a_pause_is_recognised_in_pieces_and_is_one_turn() -> None:
+    words = " ".join(f"w{n}" for n in range(80))  # 20 s
+    stt = FakeRecogniser()
+    async with talk_to(cascade(ScriptedModel(["Oh."]), stt=stt)) as talk:
+        await play(talk, [speech(words), PAUSE])
+        await talk.turns(1)
+        assert max(len(pcm) for pcm in stt.heard) <= 15_100 * 32
+        assert talk.said_by_user == [words]
+        assert len(talk.of(SpeechStarted)) == 1
+
+
+async def test_the_last_image_goes_with_the_next_question() -> None:
+    model = ScriptedModel(["A cat."])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_image(b"first", "image/jpeg")
+        await talk.connection.send_image(b"second", "image/jpeg")
+        await play(talk, [speech("what is this"), PAUSE])
+        await talk.turns(1)
+    blobs = [part.inline_data for part in model.requests[0].contents[-1].parts or () if part.inline_data]
+    assert [blob.data for blob in blobs] == [b"second"]
+
+
+async def test_a_failing_text_model_is_apologised_for_and_the_conversation_goes_on() -> None:
+    model = ScriptedModel([UpstreamLost("gone"), "Back again."])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_content(user_content("hello"))
+        await talk.turns(1)
+        assert talk.of(ConnectionNotice) == [ConnectionNotice("model_stalled", {"code": "upstream_lost"})]
+        assert talk.of(TurnComplete) == [TurnComplete("upstream_lost")]
+        assert talk.audio
+        await talk.connection.send_content(user_content("still there"))
+        await talk.turns(2)
+        assert talk.said_by_model.endswith("Back again.")
+
+
+async def test_a_text_model_that_says_nothing_in_time_is_a_failure_too() -> None:
+    model = ScriptedModel([(asyncio.Event(),)])
+    async with talk_to(cascade(model, limits=CascadeLimits(model_s=0.01))) as talk:
+        await talk.connection.send_content(user_content("hello"))
+        await talk.turns(1)
+        assert talk.of(TurnComplete) == [TurnComplete("model")]
+
+
+class _Broken:
+    def transcribe(self, pcm: bytes) -> str:
+        raise RuntimeError("secret words")
+
+    def synthesize(self, sentence: str) -> Iterator[bytes]:
+        raise RuntimeError("secret words")
+
+
+async def test_a_broken_recogniser_ends_the_connection_with_a_model_error_that_tells_no_content() -> None:
+    live = CascadeLiveModel(vad=FakeDetector, stt=_Broken(), tts=FakeSynthesiser(), model=ScriptedModel([]))
+    async with talk_to(live) as talk:
+        await play(talk, [speech("hello there my friend"), PAUSE])
+        await talk.end()
+        assert isinstance(talk.error, ModelError)
+        assert "secret" not in str(talk.error)
+        with pytest.raises(ModelError):
+            await talk.connection.send_content(user_content("hello"))
+
+
+async def test_a_broken_synthesiser_ends_the_connection_as_well() -> None:
+    live = CascadeLiveModel(vad=FakeDetector, stt=FakeRecogniser(), tts=_Broken(), model=ScriptedModel(["Yes."]))
+    async with talk_to(live) as talk:
+        await talk.connection.send_content(user_content("hello"))
+        await talk.end()
+        assert isinstance(talk.error, ModelError)
+
+
+async def test_audio_of_odd_length_is_refused() -> None:
+    async with cascade(ScriptedModel([])).connect(LiveSetup()) as connection:
+        with pytest.raises(BadAudioFrame):
+            await connection.send_audio(b"abc")
+
+
+class _SlowRecogniser(FakeRecogniser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered = threading.Event()
+        self.gate = threading.Event()
+
+    def transcribe(self, pcm: bytes) -> str:
+        self.entered.set()
+        assert self.gate.wait(30)
+        return super().transcribe(pcm)
+
+
+async def test_audio_that_is_not_listened_to_in_time_is_dropped_oldest_first_and_counted() -> None:
+    stt = _SlowRecogniser()
+    limits = CascadeLimits(input_s=1.024, room_s=0.01)
+    async with talk_to(cascade(ScriptedModel(["Yes."]), stt=stt, limits=limits)) as talk:
+        await play(talk, [speech("hello my friend")])
+        assert await asyncio.to_thread(stt.entered.wait, 10)
+        await play(talk, [silence(1_024), silence(1_024), silence(512)])
+        stt.gate.set()
+        await talk.turns(1)
+        gaps = [m.params["dropped_ms"] for m in talk.messages if isinstance(m, ConnectionNotice)]
+        assert sum(int(gap) for gap in gaps) >= 1_500
+        assert talk.said_by_user == ["hello my friend"]
+
+
+async def test_leaving_the_connection_leaves_no_task_even_while_everything_waits() -> None:
+    before = asyncio.all_tasks()
+    model = ScriptedModel([(asyncio.Event(),)])
+    async with cascade(model).connect(LiveSetup()) as connection:
+        await connection.send_content(user_content("hello"))
+        await connection.send_audio(speech("some words here"))
+    assert asyncio.all_tasks() == before
+    assert await connection.receive() is None
+    with pytest.raises(UpstreamLost):
+        await connection.send_audio(b"\0\0")
+
+
+async def test_a_voice_that_cannot_be_loaded_says_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("live_gateway.voice.silero.package_directory", lambda _: None)
+    live = CascadeLiveModel(model=ScriptedModel([]), stt=FakeRecogniser(), tts=FakeSynthesiser())
+    with pytest.raises(ModelUnavailable, match=r'pip install "live-gateway\[voice\]"'):
+        async with live.connect(LiveSetup()):
+            pass
+
+
+async def test_connecting_waits_for_the_voice_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+
+    def load() -> type[FakeDetector]:
+        assert gate.wait(30)
+        return FakeDetector
+
+    monkeypatch.setattr("live_gateway.voice.local._load_vad", load)
+    live = CascadeLiveModel(model=ScriptedModel(["Yes."]), stt=FakeRecogniser(), tts=FakeSynthesiser())
+    asyncio.get_running_loop().call_later(0.05, gate.set)
+    async with talk_to(live) as talk:
+        await talk.until(lambda: bool(talk.messages))
+        assert talk.messages[0] == ConnectionNotice("loading_voice")
+    async with talk_to(live) as talk:  # the next one does not have to wait
+        await talk.connection.send_content(user_content("hello"))
+        await talk.turns(1)
+        assert talk.of(ConnectionNotice) == []
+
+
+async def test_loading_too_long_is_a_set_up_time_out_and_the_load_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+
+    def load() -> type[FakeDetector]:
+        assert gate.wait(30)
+        return FakeDetector
+
+    monkeypatch.setattr("live_gateway.voice.local._load_vad", load)
+    limits = CascadeLimits(setup_s=0.02)
+    live = CascadeLiveModel(model=ScriptedModel([]), stt=FakeRecogniser(), tts=FakeSynthesiser(), limits=limits)
+    with pytest.raises(SetupTimeout):
+        async with live.connect(LiveSetup()):
+            pass
+    gate.set()
+    async with CascadeLiveModel(model=ScriptedModel([]), stt=FakeRecogniser(), tts=FakeSynthesiser()).connect(LiveSetup()):
+        pass
+
+
+async def test_many_connections_share_the_threads_of_one_model() -> None:
+    def ours() -> int:
+        return sum(thread.name.startswith("live-gateway-") for thread in threading.enumerate())
+
+    before = ours()
+    live = cascade(ScriptedModel(["Yes."] * 8))
+
+    async def one() -> None:
+        async with talk_to(live) as talk:
+            await play(talk, [speech("how are you"), PAUSE])
+            await talk.turns(1)
+            assert talk.said_by_user == ["how are you"]
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(8):
+            group.create_task(one())
+    assert ours() - before <= 3
+    live.close()
