@@ -186,6 +186,9 @@ class TalkClient:
                 self._note_response(kind, message, now)
             case "tool.call" | "tool.update":
                 self._note_tool(kind, message)
+            case "notice" if message.get("code") == "voice_missing" and self._plan.text is None:
+                params = message.get("params") or {}
+                self._finish(Exit.SERVER_ERROR, f"the server cannot hear: {params.get('message')}")
             case "error" if message.get("fatal"):
                 self._fatal = f"{message.get('message') or 'the server failed'} ({message.get('code')})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from live_gateway.content import Content, FunctionCall, Part, model_content
@@ -80,7 +81,7 @@ def _put(args: dict[str, Any], path: str, piece: Any) -> None:
     if not steps or isinstance(steps[0], int):
         raise ModelError(f"the model sent arguments for the path {path!r}, which is none")
     target: Any = args
-    for step, following in zip(steps, steps[1:], strict=False):
+    for step, following in pairwise(steps):
         known = _at(target, step)
         if not isinstance(known, dict | list):
             known = [] if isinstance(following, int) else {}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 from google import genai
+from google.auth.exceptions import GoogleAuthError, TransportError
 from google.genai import errors, types
 
 from live_gateway.content import FinishReason
-from live_gateway.errors import ModelError, ModelUnavailable
+from live_gateway.errors import ModelError, ModelUnavailable, UpstreamPolicy
 from live_gateway.models.aggregate import Aggregator
 from live_gateway.models.base import ModelRequest, ModelResponse
-from live_gateway.models.upstream import Patience, ask, refusal, unreachable
+from live_gateway.models.upstream import Patience, ask, is_network_failure, refusal, unreachable
 
 _FINE = (None, FinishReason.STOP, FinishReason.MAX_TOKENS, FinishReason.FINISH_REASON_UNSPECIFIED)
 
@@ -77,8 +77,10 @@ class GeminiModel:
     def _translate(self, failure: Exception) -> ModelError:
         if isinstance(failure, errors.APIError):
             return refusal(self.name, failure.code or 500, failure.status)
-        if isinstance(failure, httpx.HTTPError | OSError):
+        if isinstance(failure, TransportError) or is_network_failure(failure):
             return unreachable(self.name)
+        if isinstance(failure, GoogleAuthError):
+            return UpstreamPolicy(f"model {self.name!r} cannot be used with these Google credentials; check them")
         return ModelError(f"the client of model {self.name!r} failed ({type(failure).__name__})")
 
 

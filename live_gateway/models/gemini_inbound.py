@@ -26,7 +26,6 @@ from live_gateway.content import (
 )
 from live_gateway.models.gemini_profile import GeminiProfile
 from live_gateway.models.live import (
-    OUTPUT_HZ,
     AudioOut,
     ContentOut,
     GenerationComplete,
@@ -304,7 +303,7 @@ class GeminiInbound:
         if not isinstance(raw, dict):
             self.skipped += 1
             raise BadFrame("a frame of the model is no JSON object")
-        message = self._fitting(raw, _Message)
+        message: _Message = self._fitting(raw, _Message)
         if isinstance(raw.get("serverContent"), dict) and message.server_content is None:
             message.server_content = self._fitting(raw["serverContent"], _ServerContent)
         return message
@@ -407,6 +406,3 @@ def _index(value: int | str | None) -> int | None:
         return None if value is None else int(value)
     except ValueError:
         return None
-
-
-__all__ = ["OUTPUT_HZ", "BadFrame", "GeminiInbound", "GoAway", "Inbound", "Refusal", "Resumption", "SetupComplete"]

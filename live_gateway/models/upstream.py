@@ -31,7 +31,7 @@ class Patience:
 
     def delay(self, attempt: int) -> float:
         """Seconds to wait after this attempt (1 is the first)."""
-        longest = min(self.max_delay_s, self.first_delay_s * 2 ** (attempt - 1))
+        longest: float = min(self.max_delay_s, self.first_delay_s * 2.0 ** (attempt - 1))
         return longest * (0.5 + random.random() / 2)  # noqa: S311  spreads load, keeps no secret
 
 
@@ -71,9 +71,17 @@ def refusal(model: str, status: int, word: str | None = None) -> ModelError:
     said = f"HTTP {status}{f', {word}' if word else ''}"
     if status == 429:
         return UpstreamQuota(f"the quota for model {model!r} is used up ({said}); try again later")
-    if status in (408, 409) or status >= 500:
+    if status == 408 or status >= 500:
         return UpstreamLost(f"model {model!r} cannot answer right now ({said}); try again")
     return UpstreamPolicy(f"model {model!r} refuses the request ({said}); check key, model name and settings")
+
+
+_NETWORK = frozenset({"httpx", "httpx2", "httpcore", "aiohttp"})
+
+
+def is_network_failure(failure: Exception) -> bool:
+    """Whether the failure comes from the connection. Providers' clients choose their HTTP library by what is installed."""
+    return isinstance(failure, OSError) or any(kind.__module__.partition(".")[0] in _NETWORK for kind in type(failure).__mro__)
 
 
 def unreachable(model: str) -> UpstreamLost:

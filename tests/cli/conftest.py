@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Iterator
 
 import pytest
 
 from live_gateway.voice.local import Availability
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Commands set up the package's logging for a process of their own."""
+    logger = logging.getLogger("live_gateway")
+    before = (list(logger.handlers), logger.level, logger.propagate)
+    yield
+    logger.handlers[:], logger.level, logger.propagate = before
 
 
 @pytest.fixture

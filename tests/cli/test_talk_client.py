@@ -240,6 +240,14 @@ def test_a_connection_that_ends_by_itself(answered: bool) -> None:
     assert conversation.client.outcome.code is (Exit.OK if answered else Exit.SERVER_ERROR)
 
 
+@pytest.mark.parametrize(("plan", "over"), [(Plan(pcm=CLIP), True), (Plan(text="hello"), False)])
+def test_a_server_that_cannot_hear_ends_a_recording_at_once_and_not_a_typed_text(plan: Plan, over: bool) -> None:
+    conversation = welcomed(plan)
+    conversation.server("notice", level="info", code="voice_missing", params={"message": "install this"})
+    assert conversation.client.done is over
+    assert conversation.client.outcome.problem == ("the server cannot hear: install this" if over else None)
+
+
 def test_no_welcome() -> None:
     conversation = Conversation(Plan(pcm=CLIP))
     conversation.wait(WELCOME_WAIT_S - 0.1)

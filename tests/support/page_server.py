@@ -307,4 +307,4 @@ class AppRunner:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._server.should_exit = True
-        await self._tasks.__aexit__(kind, error, trace)
+        await self._tasks.__aexit__(None, None, None)  # a failed test still ends the server in its own way

@@ -12,7 +12,7 @@ from live_gateway.content import Blob, Content, FunctionResponse, Part, function
 from live_gateway.errors import BadAudioFrame, GatewayError, ModelError, SetupTimeout, UpstreamLost
 from live_gateway.models.base import Model
 from live_gateway.models.cascade.answerer import Answerer
-from live_gateway.models.cascade.inbox import EndOfAudio, Inbox
+from live_gateway.models.cascade.inbox import EndOfAudio, Inbox, Playing
 from live_gateway.models.cascade.limits import CascadeLimits
 from live_gateway.models.cascade.listener import Listener
 from live_gateway.models.cascade.outbox import Outbox
@@ -109,7 +109,9 @@ class CascadeConnection:
         await self._answerer.stop()
 
     def set_playing(self, playing: bool) -> None:
-        self._listener.set_playing(playing)
+        self._answerer.playing = playing
+        if not self._outbox.closed:
+            self._inbox.put_mark(Playing(playing))
 
     def _check_open(self) -> None:
         if self._outbox.closed:

@@ -26,11 +26,19 @@ class Gap:
     samples: int
 
 
-Heard: TypeAlias = bytes | Activity | EndOfAudio | Gap
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """From here on the user hears an answer, or no longer does."""
+
+    playing: bool
+
+
+Mark: TypeAlias = Activity | EndOfAudio | Playing
+Heard: TypeAlias = bytes | Mark | Gap
 
 
 class Inbox:
-    """Audio goes in with any length and comes out in frames of `FRAME_BYTES`; only before a mark a frame may be shorter.
+    """Audio goes in with any length and comes out in frames of `FRAME_BYTES`; only before a mark of the speaker a frame may be shorter.
 
     At most `input_s` of audio wait. A sender waits up to `room_s` for room; then the oldest audio is dropped. Marks are never dropped.
     """
@@ -55,11 +63,11 @@ class Inbox:
                 await self._make_room()
             self._append(data[start : start + FRAME_BYTES])
 
-    def put_mark(self, mark: Activity | EndOfAudio) -> None:
+    def put_mark(self, mark: Mark) -> None:
         """Add a mark at its place in the audio. Raises `ModelError` when far too many of them wait."""
         if len(self._waiting) - self._frames >= MAX_MARKS:
             raise ModelError("the voice model does not keep up with the marks it is sent")
-        if self._rest:
+        if self._rest and not isinstance(mark, Playing):
             self._append(self._rest)
             self._rest = b""
         self._waiting.append(mark)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from live_gateway.clock import Clock
 from live_gateway.content import Part, user_content
 from live_gateway.models.cascade.answerer import Answerer
-from live_gateway.models.cascade.inbox import EndOfAudio, Gap, Heard, Inbox
+from live_gateway.models.cascade.inbox import EndOfAudio, Gap, Inbox, Mark, Playing
 from live_gateway.models.cascade.outbox import Outbox
 from live_gateway.models.live import Activity, ConnectionNotice, LiveSetup, SpeechEnded, SpeechStarted, Transcript, TurnComplete
 from live_gateway.voice.base import FRAME_BYTES, Voice, VoiceActivityDetector
@@ -78,14 +78,9 @@ class Listener:
         )
         self._barge_in = BargeIn(BargeInConfig())
         self._utterance: _Utterance | None = None
+        self._playing = False
         self._quiet_since = -ECHO_TAIL_MS * MS
         self._image: Part | None = None
-
-    def set_playing(self, playing: bool) -> None:
-        """Whether the user hears an answer now."""
-        if self._answerer.playing and not playing:
-            self._quiet_since = self._segmenter.position
-        self._answerer.playing = playing
 
     def show(self, image: Part) -> None:
         """What the user shows; the last image goes with the next thing they say."""
@@ -112,14 +107,14 @@ class Listener:
         probabilities = await self._workers.light(_detect, self._vad, frames)
         for frame, probability in zip(frames, probabilities, strict=True):
             effects = self._segmenter.feed(frame, probability)
-            playing = self._answerer.playing
-            loud = self._barge_in.frame(len(frame) // 2, probability, playing=playing)
+            loud = self._barge_in.frame(len(frame) // 2, probability, playing=self._playing)
             for effect in effects:
                 await self._apply(effect)
             if loud and self._doubting and not any(isinstance(effect, PartialDue) for effect in effects):
                 await self._look_closer(self._segmenter.current())
 
-    async def _mark(self, mark: Heard) -> None:
+    async def _mark(self, mark: Mark | Gap) -> None:
+        effects: list[SegmentEffect] = []
         match mark:
             case Activity.START:
                 effects = self._segmenter.press()
@@ -128,11 +123,13 @@ class Listener:
             case EndOfAudio():
                 effects = self._segmenter.flush()
                 self._vad.reset()
+            case Playing(playing):
+                if self._playing and not playing:
+                    self._quiet_since = self._segmenter.position
+                self._playing = playing
             case Gap(samples):
                 effects = self._segmenter.skip(samples)
                 await self._outbox.put(ConnectionNotice("audio_gap", {"dropped_ms": samples // MS}))
-            case _:
-                effects = []
         for effect in effects:
             await self._apply(effect)
 
@@ -156,7 +153,7 @@ class Listener:
         return utterance is not None and utterance.doubtful and not utterance.reported
 
     async def _began(self, start: int) -> None:
-        echo_possible = self._answerer.playing or self._segmenter.position - self._quiet_since < ECHO_TAIL_MS * MS
+        echo_possible = self._playing or self._segmenter.position - self._quiet_since < ECHO_TAIL_MS * MS
         doubtful = self._automatic and (echo_possible or self._answerer.busy)
         self._utterance = utterance = _Utterance(start, doubtful)
         self._barge_in.began()
@@ -166,7 +163,7 @@ class Listener:
     async def _report(self, utterance: _Utterance) -> None:
         """It is the user. Where speech interrupts, an answer that is being made stops now."""
         utterance.reported = True
-        if not self._interrupts and (self._answerer.busy or self._answerer.playing):
+        if not self._interrupts and (self._answerer.busy or self._playing):
             return
         await self._outbox.put(SpeechStarted())
         await self._answerer.stop()
@@ -217,7 +214,7 @@ class Listener:
         await self._hand_on(utterance, text, segment, silence_ms)
 
     async def _hand_on(self, utterance: _Utterance, text: str, segment: Segment, silence_ms: int) -> None:
-        if self._interrupts or not (self._answerer.busy or self._answerer.playing):
+        if self._interrupts or not (self._answerer.busy or self._playing):
             await self._outbox.put(SpeechEnded(silence_ms))
         if not text:
             await self._outbox.put(TurnComplete(NOTHING_HEARD))

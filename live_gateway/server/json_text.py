@@ -1,0 +1,45 @@
+"""JSON text from outside, before a parser makes objects of it: how deep and how much it may be, and which characters it may hold. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from live_gateway.errors import BadMessage
+
+MAX_DEPTH = 32
+MAX_KEYS = 256
+MAX_TOKENS = 8192
+
+_TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[][{}:]', re.DOTALL)
+_SURROGATE_PAIR = r"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_UNSTORABLE = re.compile(rf"(?<!\\)((?:\\\\)*)\\u(?:({_SURROGATE_PAIR})|(?:[dD][89a-fA-F][0-9a-fA-F]{{2}}|0000))|[\x00\ud800-\udfff]")
+
+
+def check_shape(text: str) -> None:
+    """Bound depth, keys and number of things by looking at the brackets alone. Raises `BadMessage`."""
+    keys: list[int] = []
+    for count, match in enumerate(_TOKENS.finditer(text)):
+        mark = match[0][0]
+        if count >= MAX_TOKENS:
+            raise BadMessage(f"A message has at most {MAX_TOKENS} texts, objects and arrays.")
+        if mark in "[{":
+            keys.append(0)
+            if len(keys) > MAX_DEPTH:
+                raise BadMessage(f"A message is at most {MAX_DEPTH} levels deep.")
+        elif mark in "]}" and keys:
+            keys.pop()
+        elif mark == ":" and keys:
+            keys[-1] += 1
+            if keys[-1] > MAX_KEYS:
+                raise BadMessage(f"An object has at most {MAX_KEYS} keys.")
+
+
+def clean(text: str) -> str:
+    """The text with U+FFFD for what no store and no socket can hold: NUL, and half of a surrogate pair, escaped or not."""
+    return _UNSTORABLE.sub(_replacement, text)
+
+
+def _replacement(match: re.Match[str]) -> str:
+    if match[0][0] != "\\":
+        return "\ufffd"
+    return match[0] if match[2] else match[1] + "\\ufffd"
