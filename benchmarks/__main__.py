@@ -1,4 +1,4 @@
-"""`python -m benchmarks [frame|turn|store|soak]...`: answers each question with a small table; all of them without an argument."""
+"""`python -m benchmarks [frame|turn|store|text|soak]...`: answers each question with a small table; all of them without an argument."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ QUESTIONS = {
     "frame": "CPU and delay per audio frame: the shell alone, the whole server, beside a bare relay on the same transport",
     "turn": "end of speech to first audio, with the local voice through the whole server",
     "store": "appends a second, and opening a session of 10 to 5,000 events",
+    "text": "a text turn beside its model: by length of the session and by store; the prompt alone; streaming",
     "soak": "an hour of one call in virtual time: memory, tasks, stored events",
 }
 

@@ -25,6 +25,7 @@
     │   ├── UpstreamLost             the connection to the model is gone
     │   ├── UpstreamQuota            the provider refuses for quota
     │   ├── UpstreamPolicy           the provider refuses for good (key, model, policy)
+    │   ├── ContextExhausted         the provider takes the conversation no longer, not even the newest of it
     │   └── SetupTimeout             the model was not ready in time
     ├── LiveSessionClosed            the live session is closed; sending is over
     ├── RateLimited                  too much in too short a time
@@ -49,6 +50,7 @@ __all__ = [
     "BadMessage",
     "ConfigurationError",
     "ContentRefused",
+    "ContextExhausted",
     "DeliveredNotPersisted",
     "DeliveryUnknown",
     "DuplicateEvent",
@@ -194,6 +196,10 @@ class UpstreamPolicy(ModelError):
     code = "upstream_policy"
 
 
+class ContextExhausted(ModelError):
+    code = "context_exhausted"
+
+
 class SetupTimeout(ModelError):
     code = "setup_timeout"
 
@@ -260,6 +266,7 @@ _FACTS: MappingProxyType[type[Exception], ErrorFacts] = MappingProxyType(
         UpstreamLost: ErrorFacts(502, 4000, retryable=True),
         UpstreamQuota: ErrorFacts(429, 4006, retryable=True),
         UpstreamPolicy: ErrorFacts(502, 4510, retryable=False),
+        ContextExhausted: ErrorFacts(502, 4509, retryable=False),
         SetupTimeout: ErrorFacts(504, 4007, retryable=True),
         ModelError: ErrorFacts(502, 4000, retryable=True),
         LiveSessionClosed: ErrorFacts(409, 1000, retryable=False),

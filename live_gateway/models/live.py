@@ -227,14 +227,25 @@ class Thinking:
 MediaResolution: TypeAlias = Literal["LOW", "MEDIUM", "HIGH"]
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was said before a connection, oldest first, without audio and with calls in words.
+
+    unanswered: the last of it is a message of the user that the model is to answer at once.
+    """
+
+    contents: Sequence[Content]
+    unanswered: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSetup:
     """What a connection is opened with. Nothing in it is changed by the connection.
 
     config: the agent's generation settings; generation, thinking and media_resolution go before them. affective_dialog: the model adapts to
     the user's tone. proactivity: it may leave unanswered what was not meant for it. notify: takes what a person should know while opening
-    takes its time (a voice that is still loading). history: what was said before, newest state, oldest first, without audio and with calls
-    in words; asked for whenever a connection begins without one to resume. conversation: a name for what this connection holds, and
+    takes its time (a voice that is still loading). history: what was said before, as it is stored by now; asked for whenever a
+    connection begins without one to resume. conversation: a name for what this connection holds, and
     continues: the name of the one whose words are the newest of the history, where this one goes straight on from it.
     """
 
@@ -255,7 +266,7 @@ class LiveSetup:
     session_resumption: SessionResumption = field(default_factory=SessionResumption)
     context_window_compression: ContextWindowCompression | None = field(default_factory=ContextWindowCompression)
     notify: Callable[[ConnectionNotice], None] | None = None
-    history: Callable[[], Awaitable[Sequence[Content]]] | None = None
+    history: Callable[[], Awaitable[History]] | None = None
     conversation: str | None = None
     continues: str | None = None
 

@@ -1,4 +1,4 @@
-"""Any server that speaks the chat-completions protocol, through the `openai` client: local ones (Ollama, vLLM, llama.cpp) and hosted ones."""
+"""Any server that speaks the chat-completions protocol, local (Ollama, vLLM, llama.cpp) or hosted, through the `openai` client."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class OpenAIModel:
     """A `Model` on a chat-completions server. One object serves any number of requests of one event loop.
 
-    name: the model as the server calls it. base_url: up to and with `/v1`. api_key: sent as a bearer token; no environment variable is read,
-    so that a key never reaches a server it is not meant for. patience: deadlines and retries.
+    name: the model as the server calls it. base_url: up to and with `/v1`. api_key: sent as a bearer token; never taken from the
+    environment, so that no key reaches a server that it is not meant for. patience: deadlines and retries.
     Raises `ModelUnavailable` where the `openai` extra is not installed; answering raises `UpstreamLost`, `UpstreamQuota`,
     `UpstreamPolicy`, or `ModelError` for a part that the wire cannot carry.
     """

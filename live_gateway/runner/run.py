@@ -19,8 +19,9 @@ from live_gateway.flow.agent_turn import agent_starter, start_turn
 from live_gateway.flow.closing import close, has_ended
 from live_gateway.memory.base import MemoryService
 from live_gateway.plugins.chain import PluginChain
-from live_gateway.runner.history import Caller, Histories
+from live_gateway.runner.history import Caller
 from live_gateway.runner.message import keep_temporary, store_message
+from live_gateway.runner.recent import RecentSessions
 from live_gateway.runner.stream import Ending
 from live_gateway.runner.tree import AgentTree
 from live_gateway.sessions.base import Session, SessionService
@@ -31,16 +32,16 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """What all runs of a runner share. open_session: finds or makes the session of a user and an id."""
+    """What all runs of a runner share. open_session: finds or makes the session of a user and an id. recent: where it looks first."""
 
     app_name: str
     tree: AgentTree
     chain: PluginChain
     sessions: SessionService
     open_session: Callable[[str, str], Awaitable[Session]]
+    recent: RecentSessions
     artifacts: ArtifactService | None = None
     memory: MemoryService | None = None
-    histories: Histories = field(default_factory=Histories)
 
     def artifact_access(self, user_id: str, session_id: str) -> ArtifactAccess | None:
         """The artifacts of a session; None without an artifact service."""
@@ -112,6 +113,8 @@ class TextRun:
             if self._turn is not None:
                 await close(self._turn)
         finally:
+            if self._invocation is not None:
+                self._parts.recent.keep(self._invocation.session)
             if self._owes_after_run and self._invocation is not None:
                 self._owes_after_run = False
                 errors = await self._parts.chain.after_run(self._invocation)
@@ -124,7 +127,7 @@ class TextRun:
         """Open the session, choose the agent, store the user's message."""
         parts, request = self._parts, self._request
         session = await parts.open_session(request.user_id, request.session_id)
-        history = parts.histories.of(session)
+        history = parts.recent.keep(session)
         caller = history.caller(request.message)
         invocation = InvocationContext(
             app_name=parts.app_name,

@@ -23,6 +23,7 @@ from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.memory.base import MemoryService
 from live_gateway.plugins.base import Plugin
 from live_gateway.plugins.chain import PluginChain
+from live_gateway.runner.recent import RecentSessions
 from live_gateway.runner.run import RunParts, RunRequest, TextRun
 from live_gateway.runner.stream import RunStream
 from live_gateway.runner.tree import AgentTree
@@ -57,15 +58,18 @@ class Runner:
         self.app_name = app_name
         self.agent = agent
         self.session_service = session_service
+        self.artifact_service = artifact_service
         self._tree = AgentTree(agent)
         self._chain = PluginChain(plugins)
         self._auto_create = auto_create_session
+        self._recent = RecentSessions(session_service, app_name)
         self._parts = RunParts(
             app_name=app_name,
             tree=self._tree,
             chain=self._chain,
             sessions=session_service,
             open_session=self._open_session,
+            recent=self._recent,
             artifacts=artifact_service,
             memory=memory_service,
         )
@@ -177,13 +181,12 @@ class Runner:
 
     async def _open_session(self, user_id: str, session_id: str) -> Session:
         """The stored session, or a new one where that is allowed. Only *not found* leads to a new one; a lost race uses the winner's."""
-        service, app_name = self.session_service, self.app_name
         try:
-            return await service.get(app_name=app_name, user_id=user_id, session_id=session_id)
+            return await self._recent.get(user_id, session_id)
         except SessionNotFound:
             if not self._auto_create:
                 raise
         try:
-            return await service.create(app_name=app_name, user_id=user_id, session_id=session_id)
+            return await self.session_service.create(app_name=self.app_name, user_id=user_id, session_id=session_id)
         except SessionExists:
-            return await service.get(app_name=app_name, user_id=user_id, session_id=session_id)
+            return await self._recent.get(user_id, session_id)

@@ -22,6 +22,7 @@ from live_gateway.runner import Runner
 from live_gateway.server.edge import Edge
 from live_gateway.server.gateway import Gateway, ServerConfig
 from live_gateway.server.live_socket import LiveSocket
+from live_gateway.server.rest import Rest
 
 _MIME_TYPES = {
     ".js": "text/javascript",
@@ -46,13 +47,14 @@ def create_app(
     Raises `ConfigurationError` without a runner, or when there is no such directory.
     """
     gateway = Gateway(runners, config)
+    rest = Rest(gateway)
     pages = static if static is not None else static_dir()
     if pages is not None and not pages.is_dir():
         raise ConfigurationError(f"there is no directory {str(pages)!r} with pages")
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with around():
+        async with around(), rest:
             yield
             await gateway.drain()
 
@@ -78,6 +80,7 @@ def create_app(
         Route("/", index),
         Route("/livez", livez),
         Route("/readyz", readyz),
+        *rest.routes,
     ]
     if pages is not None:
         routes.append(Mount("/static", _Pages(directory=pages)))

@@ -229,7 +229,7 @@ def parse_message(text: str) -> ClientMessage:
     if len(text) > MAX_MESSAGE:
         raise BadMessage(f"A text message has at most {MAX_MESSAGE} bytes.")
     _check_shape(text)
-    clean = _UNSTORABLE.sub(_replacement, text)
+    clean = text if "\\u" not in text and text.isprintable() else _UNSTORABLE.sub(_replacement, text)
     try:
         message = _decoder.decode(clean)
     except msgspec.ValidationError as error:

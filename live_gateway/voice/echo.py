@@ -13,8 +13,10 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from live_gateway.voice.base import INPUT_HZ
+from live_gateway.voice.level import loudness
 from live_gateway.voice.numbers import normalise, spell_digits
 
+MS = INPUT_HZ // 1000
 ECHO_OVERLAP = 0.6
 """From this share of its words on, what was heard is the answer itself."""
 REPLY_WORDS = 300
@@ -22,6 +24,17 @@ REPLY_WORDS = 300
 
 Verdict = Literal["user", "echo", "unsure"]
 
+_COMMANDS = frozenset(
+    ["stop", "wait", "no", "hold on", "cancel", "enough", "pause", "quiet", "be quiet", "stop it", "never mind", "shut up"]
+)
+"""Said over an answer, and not by it, these need no second look."""
+_PAUSE_MS = 300
+"""A shorter pause does not divide speech."""
+_LOUDER = 2.0
+"""Speech counts when it is so many times louder than the echo that was found."""
+_FORGETS_S = 4.0
+"""After so long only half of the echo's loudness is believed any more."""
+_REMEMBERED_FRAMES = 50
 _HALLUCINATED = frozenset(["you", "so", "thank you", "mm", "mhm", "hm", "hmm", "uh", "um", "you know"])
 _HALLUCINATION_MS = 400
 
@@ -49,76 +62,126 @@ def is_echo(heard: str, reply: str, limit: float = ECHO_OVERLAP) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BargeInConfig:
-    """When speech over an answer that plays counts. Milliseconds.
+    """When speech over an answer that plays counts. Milliseconds, but for `probability`, `level` and the two likenesses.
 
-    warm_up_ms: for so long after the first answer of a connection began to play, the listener's echo cancellation is still learning;
-    until then `warm_up_voiced_ms` of voice are wanted.
+    voiced_ms of window_ms have to be speech (above `probability`) and not too faint (mean absolute sample above `level`) before the words
+    are looked at. sure_ms: with this much audio and two looks it is the user, while echo is to be reckoned with. quiet_ms: so long nothing
+    was heard of an answer that played, so the listener's echo cancellation works, and one look is enough. warm_up_ms: for so long after
+    the first answer began to play, it may still be learning; until then `warm_up_voiced_ms` are wanted. likeness, early_likeness: from
+    there on audio of at least `sure_ms`, or of `early_ms`, is the answer itself (`EchoReference`).
     """
 
     voiced_ms: int = 250
     window_ms: int = 350
     probability: float = 0.7
+    level: float = 40.0
+    sure_ms: int = 1_200
+    quiet_ms: int = 1_500
     warm_up_ms: int = 2_000
     warm_up_voiced_ms: int = 500
+    likeness: float = 0.68
+    early_ms: int = 700
+    early_likeness: float = 0.72
 
 
 class BargeIn:
-    """Whether the user speaks over an answer. Fed with every frame; time is counted in samples."""
+    """Whether the user speaks over an answer. Fed with every frame; time is counted in samples.
+
+    Once echo was found by its sound, its loudness is known, and what is hardly louder is not listened to until the answer has played.
+    """
 
     def __init__(self, config: BargeInConfig | None = None) -> None:
         self._config = config or BargeInConfig()
         self._recent: deque[tuple[int, bool]] = deque()
+        self._levels: deque[float] = deque(maxlen=_REMEMBERED_FRAMES)
         self._loud_enough = False
         self._played = 0
-        self._doubts = 0
+        self._quiet = 0
+        self._quiet_before = 0
+        self._looks = 0
+        self._echo_level = 0.0
 
     @property
     def warming_up(self) -> bool:
         """Whether the listener's echo cancellation may not have learned the room yet."""
-        return self._played < self._config.warm_up_ms * INPUT_HZ // 1000
+        return self._played < self._config.warm_up_ms * MS
 
     @property
     def loud_enough(self) -> bool:
         """Whether enough clearly voiced sound was heard since the speech began."""
         return self._loud_enough
 
-    def frame(self, samples: int, probability: float, *, playing: bool) -> bool:
-        """One more frame. True when there has just been enough clearly voiced sound to look at the words."""
-        if playing:
-            self._played += samples
-        config = self._config
-        voiced_ms = config.warm_up_voiced_ms if self.warming_up else config.voiced_ms
-        window = (voiced_ms + config.window_ms - config.voiced_ms) * INPUT_HZ // 1000
-        self._recent.append((samples, probability > config.probability))
-        while sum(length for length, _ in self._recent) > window:
-            self._recent.popleft()
-        voiced = sum(length for length, clear in self._recent if clear)
-        if self._loud_enough or voiced < voiced_ms * INPUT_HZ // 1000:
-            return False
-        self._loud_enough = True
-        return True
+    @property
+    def knows_echo(self) -> bool:
+        """Whether it is known how loud the echo is, so that it is no longer taken for speech."""
+        return self._echo_level > 0
 
-    def judge(self, heard: str, reply: str, *, last: bool = False) -> Verdict:
-        """Whose words these are. A single strange word may be echo cut in two: it has to be heard twice, or to be all (`last`)."""
-        if not normalise(heard) or not self._loud_enough:
-            return "unsure"
-        if is_echo(heard, reply):
-            self._doubts = 0
-            return "echo"
-        if last or not reply or self._doubts or self._strange_words(heard, reply) >= 2:
-            return "user"
-        self._doubts += 1
-        return "unsure"
+    def listen(self, pcm: bytes, probability: float, *, playing: bool) -> float:
+        """One more frame; `playing` until its echo has died away. The probability that it is speech of the user."""
+        samples, level = len(pcm) // 2, loudness(pcm)
+        if not playing:
+            self._quiet = self._quiet_before = 0
+            self._echo_level = 0.0
+        else:
+            self._played += samples
+            self._echo_level *= 0.5 ** (samples / (_FORGETS_S * INPUT_HZ))
+            if level < _LOUDER * self._echo_level:
+                probability = 0.0
+            self._watch(samples, probability)
+        config = self._config
+        self._recent.append((samples, probability > config.probability and level > config.level))
+        if probability > config.probability:
+            self._levels.append(level)
+        while sum(length for length, _ in self._recent) > (self._voiced_ms + config.window_ms - config.voiced_ms) * MS:
+            self._recent.popleft()
+        if sum(length for length, clear in self._recent if clear) >= self._voiced_ms * MS:
+            self._loud_enough = True
+        return probability
 
     def began(self) -> None:
         """New speech, of which the last frames are already part."""
         self._loud_enough = False
-        self._doubts = 0
+        self._looks = 0
 
-    @staticmethod
-    def _strange_words(heard: str, reply: str) -> int:
-        known = set(normalise(reply).split())
-        return sum(word not in known for word in normalise(heard).split())
+    def judge(self, heard: str, reply: str, likeness: float, length_ms: int, *, last: bool = False) -> Verdict:
+        """Whose words these are. likeness: to the sound of the reply. length_ms: of the audio they stand in. last: the speech is over.
+
+        A piece of echo is easily heard as something else, and a short one may sound like anything: hence two looks, and `sure_ms`.
+        """
+        words, config = normalise(heard), self._config
+        if not words or not self._loud_enough:
+            return "unsure"
+        if likeness >= (config.likeness if length_ms >= config.sure_ms else config.early_likeness) and length_ms >= config.early_ms:
+            self._learn_echo()
+            return "echo"
+        if is_echo(heard, reply):
+            self._looks = 0
+            return "echo"
+        sure = self._looks and length_ms >= config.sure_ms
+        if last or not reply or sure or words in _COMMANDS or self._quiet_before >= config.quiet_ms * MS:
+            return "user"
+        self._looks += 1
+        return "unsure"
+
+    @property
+    def _voiced_ms(self) -> int:
+        return self._config.warm_up_voiced_ms if self.warming_up else self._config.voiced_ms
+
+    def _watch(self, samples: int, probability: float) -> None:
+        """For how long nothing was heard of the answer before the speech now."""
+        if probability < self._config.probability:
+            self._quiet += samples
+            return
+        if self._quiet >= _PAUSE_MS * MS:
+            self._quiet_before = self._quiet
+        self._quiet = 0
+
+    def _learn_echo(self) -> None:
+        """What was just heard is as loud as the echo gets; the loudest tenth is left to chance."""
+        levels = sorted(self._levels)
+        if levels:
+            self._echo_level = max(self._echo_level, levels[len(levels) * 9 // 10])
+        self._looks = 0
 
 
 def _letters(text: str) -> str:

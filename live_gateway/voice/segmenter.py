@@ -19,9 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
-
 from live_gateway.voice.base import FRAME_SAMPLES, INPUT_HZ
+from live_gateway.voice.level import loudness
 
 MS = INPUT_HZ // 1000
 
@@ -145,7 +144,7 @@ class Segmenter:
         if not self._open:
             self._trim()
             return []
-        self._frames.append(_Frame(samples, voiced, _energy(pcm)))
+        self._frames.append(_Frame(samples, voiced, loudness(pcm)))
         if voiced:
             self._last_voiced = self._position
             self._speculated = None
@@ -297,8 +296,3 @@ class Segmenter:
 
 def _voiced_ms(frames: list[_Frame]) -> int:
     return sum(frame.samples for frame in frames if frame.voiced) // MS
-
-
-def _energy(pcm: bytes) -> float:
-    samples = np.frombuffer(pcm, "<i2")
-    return float(np.abs(samples.astype(np.int32)).mean()) if samples.size else 0.0

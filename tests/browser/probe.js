@@ -13,6 +13,10 @@
     interruptedAt: [],
     /** Samples of the voice that came, by response. @type {Record<number, number>} */
     samples: {},
+    /** The voice that came, by response. @type {Record<number, Int16Array[]>} */
+    voices: {},
+    /** When each microphone frame was captured (epoch ms) and how loud it was. @type {{t: number, rms: number}[]} */
+    spoken: [],
     sockets: 0,
     /** @type {string[]} */
     violations: [],
@@ -31,13 +35,20 @@
       });
       node.port.postMessage('stop');
       const { pcm, rate, first } = await answer;
-      const bytes = new Uint8Array(pcm.buffer);
-      let text = '';
-      for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
-      return { pcm: btoa(text), rate, first };
+      return { pcm: base64(pcm), rate, first };
     },
+    /** @param {number} response */
+    voice: (response) => base64(Int16Array.from(probe.voices[response].flatMap((piece) => [...piece]))),
   };
   Object.assign(globalThis, { probe });
+
+  /** @param {Float32Array | Int16Array} samples */
+  function base64(samples) {
+    const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
+    let text = '';
+    for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
+    return btoa(text);
+  }
 
   document.addEventListener('securitypolicyviolation', (event) => {
     probe.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
@@ -58,6 +69,7 @@
     /** @override @param {string | ArrayBufferLike | Blob | ArrayBufferView<ArrayBufferLike>} data */
     send(data) {
       if (typeof data === 'string') probe.sent.push({ at: performance.now(), message: JSON.parse(data) });
+      else if (data instanceof ArrayBuffer) spoke(data);
       super.send(/** @type {string} */ (data));
     }
   };
@@ -72,7 +84,17 @@
   function count(data) {
     const view = new DataView(data);
     const response = view.getUint32(4, true);
-    probe.samples[response] = (probe.samples[response] ?? 0) + (data.byteLength - 24) / 2;
+    const piece = new Int16Array(data.slice(24));
+    probe.samples[response] = (probe.samples[response] ?? 0) + piece.length;
+    probe.voices[response] ??= [];
+    probe.voices[response].push(piece);
+  }
+
+  /** @param {ArrayBuffer} data */
+  function spoke(data) {
+    const pcm = new Int16Array(data, 24);
+    const energy = pcm.reduce((sum, value) => sum + (value / 32768) ** 2, 0);
+    probe.spoken.push({ t: new DataView(data).getFloat64(16, true), rms: Math.sqrt(energy / pcm.length) });
   }
 
   const connect = AudioNode.prototype.connect;

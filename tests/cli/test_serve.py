@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from live_gateway.cli.main import main
 from live_gateway.sessions import open_session_service
+from tests.support.serving import serving
 
 AGENT = """
 from live_gateway.agents.llm import LlmAgent
@@ -25,25 +20,6 @@ from live_gateway.models.keyword import KeywordModel
 
 agent = LlmAgent(name="robot", tools=[move], live_model=TextOnlyModel(KeywordModel(), "nothing is installed here"))
 """
-
-
-@contextmanager
-def serving(*arguments: str, directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "live_gateway", "serve", *arguments, "--port", "0"]
-    root = str(Path(__file__).parents[2])
-    process = subprocess.Popen(
-        command, cwd=directory, env={**os.environ, "PYTHONPATH": root, "HOME": str(directory)}, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        first = process.stdout.readline()
-        address = re.search(r"http://127\.0\.0\.1:\d+", first)
-        assert address is not None, first
-        yield process, address[0]
-    finally:
-        process.kill()
-        process.wait(10)
-        process.stdout.close()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
@@ -69,9 +45,14 @@ async def test_an_agent_of_ones_own_is_served_and_the_conversation_is_kept(
     assert dict(stored.state["robot_position"]) == {"x_m": 0.0, "y_m": 10.0}
 
 
-def test_it_says_where_it_is_what_is_missing_and_what_to_do_next(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_example_of_the_readme_is_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = Path(__file__).parents[2] / "examples" / "shop.py"
+    with serving(f"{example}:agent", "--store", "memory://", directory=tmp_path) as (_, address):
+        assert await asyncio.to_thread(main, ["talk", "--text", "what is the stock of screws", "--answer", "text", "--url", address]) == 0
+    assert "shop       There are 1200 screws in stock." in capsys.readouterr().out.splitlines()
+
+
+def test_it_says_where_it_is_what_is_missing_and_what_to_do_next(capsys: pytest.CaptureFixture[str]) -> None:
     from live_gateway.agents.llm import LlmAgent
     from live_gateway.cli import serve
     from live_gateway.runner import Runner

@@ -304,10 +304,11 @@ test('a typed message keeps its place when the record has it, whichever comes fi
       source: 'typed',
       seq: 4,
     };
+    conversation.receive({ type: 'tool.call', call: 'c', name: 'move' });
     for (const message of ackFirst ? [ack, record] : [record, ack]) conversation.receive(message);
     assert.deepEqual(
       conversation.entries().map(({ key }) => key),
-      ['caption e'],
+      ['caption e', 'call c'],
     );
   }
 });

@@ -148,5 +148,7 @@ class Chromium:
 
     async def assert_clean(self, allowed: Sequence[str] = ()) -> None:
         """No error or warning on the console but those that hold one of these words, and nothing that the page's policy forbids."""
-        assert [line for line in self.console if not any(word in line for word in allowed)] == []
-        assert await self.page.evaluate("probe.violations") == []
+        lines = [line for line in self.console if not any(word in line for word in allowed)]
+        assert lines == [], lines
+        violations = await self.page.evaluate("probe.violations")
+        assert violations == [], violations

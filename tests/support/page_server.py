@@ -223,7 +223,7 @@ class PageServer:
             "input_hz": 16000,
             "output_hz": 24000,
             "limits": {"chunk_ms": 40},
-            "features": ["playback"],
+            "features": ["playback", "input.mode"],
         }
 
 

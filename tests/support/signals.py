@@ -48,16 +48,21 @@ def long_speech(seconds: float, hz: int) -> Signal:
     return np.resize(once, round(seconds * hz))
 
 
-def write_microphone(path: Path, pieces: Sequence[str | float], hz: int = 48_000) -> Signal:
-    """Write what a fake microphone is to hear, and return it: names of recordings, and numbers for seconds of silence."""
-    parts = [speech(piece, hz) if isinstance(piece, str) else np.zeros(round(piece * hz)) for piece in pieces]
-    pcm = pcm16(np.concatenate(parts))
+def write_wave(path: Path, signal: Signal, hz: int) -> Signal:
+    """Write a WAV file, mono, and return what is in it."""
+    pcm = pcm16(signal)
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(hz)
         file.writeframes(pcm)
     return from_pcm16(pcm)
+
+
+def write_microphone(path: Path, pieces: Sequence[str | float], hz: int = 48_000) -> Signal:
+    """Write what a fake microphone is to hear, and return it: names of recordings, and numbers for seconds of silence."""
+    parts = [speech(piece, hz) if isinstance(piece, str) else np.zeros(round(piece * hz)) for piece in pieces]
+    return write_wave(path, np.concatenate(parts), hz)
 
 
 def snr_db(reference: Signal, recorded: Signal, hz: int, band: tuple[float, float] = (100, 6500)) -> float:

@@ -25,6 +25,7 @@ from live_gateway.models.live import (
     TurnComplete,
     Usage,
 )
+from live_gateway.voice.reference import EchoReference
 
 UNABLE = "Sorry, I could not get an answer."
 """Said when the text model fails, so that a listener without a screen knows."""
@@ -59,6 +60,11 @@ class Answerer:
     def spoken(self) -> str:
         """What the user may hear now, or has just heard: its echo is not the user's speech."""
         return self._speaker.spoken
+
+    @property
+    def reference(self) -> EchoReference:
+        """What that sounds like."""
+        return self._speaker.reference
 
     async def ask(self, content: Content) -> None:
         """A message of the user. It stops the answer that is being made; where nothing may interrupt, it waits for its turn instead."""
@@ -113,7 +119,7 @@ class Answerer:
 
     def _begin(self) -> None:
         if not self.playing:
-            self._speaker.spoken = ""
+            self._speaker.forget()
         self._answer = answer = Answer(self._outbox.begin_answer())
         self._task = self._group.create_task(self._run(answer), name="cascade answer")
 

@@ -15,7 +15,7 @@ from live_gateway.models.cascade.inbox import EndOfAudio, Gap, Inbox, Mark, Play
 from live_gateway.models.cascade.outbox import Outbox
 from live_gateway.models.live import Activity, ConnectionNotice, LiveSetup, SpeechEnded, SpeechStarted, Transcript, TurnComplete
 from live_gateway.voice.base import FRAME_BYTES, Voice, VoiceActivityDetector
-from live_gateway.voice.echo import BargeIn, BargeInConfig, is_hallucination
+from live_gateway.voice.echo import BargeIn, BargeInConfig, Verdict, is_hallucination
 from live_gateway.voice.segmenter import (
     MS,
     PartialDue,
@@ -105,13 +105,19 @@ class Listener:
         if not frames:
             return
         probabilities = await self._workers.light(_detect, self._vad, frames)
-        for frame, probability in zip(frames, probabilities, strict=True):
+        for frame, detected in zip(frames, probabilities, strict=True):
+            was_loud = self._barge_in.loud_enough
+            probability = self._barge_in.listen(frame, detected, playing=self._echo_possible)
             effects = self._segmenter.feed(frame, probability)
-            loud = self._barge_in.frame(len(frame) // 2, probability, playing=self._playing)
             for effect in effects:
                 await self._apply(effect)
-            if loud and self._doubting and not any(isinstance(effect, PartialDue) for effect in effects):
+            looked = any(isinstance(effect, PartialDue) for effect in effects)
+            if self._doubting and self._barge_in.loud_enough and not (was_loud or looked):
                 await self._look_closer(self._segmenter.current())
+
+    @property
+    def _echo_possible(self) -> bool:
+        return self._playing or self._segmenter.position - self._quiet_since < ECHO_TAIL_MS * MS
 
     async def _mark(self, mark: Mark | Gap) -> None:
         effects: list[SegmentEffect] = []
@@ -153,8 +159,7 @@ class Listener:
         return utterance is not None and utterance.doubtful and not utterance.reported
 
     async def _began(self, start: int) -> None:
-        echo_possible = self._playing or self._segmenter.position - self._quiet_since < ECHO_TAIL_MS * MS
-        doubtful = self._automatic and (echo_possible or self._answerer.busy)
+        doubtful = self._automatic and (self._echo_possible or self._answerer.busy)
         self._utterance = utterance = _Utterance(start, doubtful)
         self._barge_in.began()
         if not doubtful:
@@ -175,15 +180,28 @@ class Listener:
             return
         text = _joined([*utterance.pieces, await self._recognise(segment)])
         if self._doubting:
-            verdict = self._barge_in.judge(text, self._answerer.spoken)
+            verdict = await self._judge(text, segment)
             if verdict == "echo":
-                self._segmenter.shorten(ECHO_KEPT_MS)
+                self._drop_echo()
             if verdict != "user" or not self._interrupts:
                 return
             await self._report(utterance)
         if text != utterance.partial and not is_hallucination(text, segment.voiced_ms):
             utterance.partial = text
             await self._show(utterance, text, segment)
+
+    async def _judge(self, text: str, segment: Segment, *, last: bool = False) -> Verdict:
+        likeness = await self._workers.heavy(self._answerer.reference.likeness, segment.pcm)
+        length_ms = (segment.end - segment.start) // MS
+        return self._barge_in.judge(text, self._answerer.spoken, likeness, length_ms, last=last)
+
+    def _drop_echo(self) -> None:
+        """What is open is the answer itself. Once its loudness is known it opens nothing again; else its end is looked at once more."""
+        if self._barge_in.knows_echo:
+            self._segmenter.forget()
+            self._utterance = None
+        else:
+            self._segmenter.shorten(ECHO_KEPT_MS)
 
     async def _cut(self, segment: Segment) -> None:
         utterance = self._utterance
@@ -206,7 +224,7 @@ class Listener:
             text = ""
         text = _joined([*utterance.pieces, text]) or utterance.partial
         doubting = utterance.doubtful and not utterance.reported
-        mine = doubting and self._barge_in.judge(text, self._answerer.spoken, last=True) != "user"
+        mine = doubting and await self._judge(text, segment, last=True) != "user"
         if mine:
             return
         if doubting:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from live_gateway.content import FunctionCall, FunctionResponse
 from live_gateway.models.cascade.outbox import Outbox
 from live_gateway.models.live import AudioOut, LiveSetup, TextOut, Transcript
 from live_gateway.voice.base import OUTPUT_HZ, TextToSpeech
+from live_gateway.voice.reference import EchoReference, Features, answer_features
 from live_gateway.voice.sentences import SentenceSplitter
 from live_gateway.voice.workers import Workers
 
@@ -46,6 +48,12 @@ class Speaker:
         self._outbox = outbox
         self._workers = workers
         self.spoken = ""
+        self.reference = EchoReference()
+
+    def forget(self) -> None:
+        """Nothing of what was spoken plays any more."""
+        self.spoken = ""
+        self.reference.clear()
 
     async def say(self, answer: Answer, text: str) -> None:
         """More of the answer's text. Whole sentences are spoken at once, waiting for room; the rest waits for its end."""
@@ -68,7 +76,9 @@ class Speaker:
     async def _speak(self, answer: Answer, sentence: str) -> None:
         pieces = self._tts.synthesize(sentence.strip())
         announced = False
-        while (pcm := await self._workers.heavy(next, pieces, None)) is not None:
+        while (piece := await self._workers.heavy(_next_piece, pieces)) is not None:
+            pcm, features = piece
+            self.reference.add(features)
             if not announced:
                 await self._announce(answer, sentence)
                 announced = True
@@ -91,3 +101,8 @@ class Speaker:
     async def _hand_over(self, answer: Answer, message: TextOut | Transcript, text: str) -> None:
         await self._outbox.put(message, answer.number)
         answer.said += text
+
+
+def _next_piece(pieces: Iterator[bytes]) -> tuple[bytes, Features] | None:
+    pcm = next(pieces, None)
+    return None if pcm is None else (pcm, answer_features(pcm))

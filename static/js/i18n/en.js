@@ -92,6 +92,7 @@ const en = {
   'side.session': 'Session',
 
   'timing.last': 'Last answer',
+  'timing.silence': 'of it, waiting for more',
   'timing.median': 'Median',
   'timing.rtt': 'Network round trip',
   'timing.lag': 'Speech on its way',
@@ -100,7 +101,7 @@ const en = {
   'timing.dropped': 'Speech not sent',
   'timing.ms': '{n} ms',
   'timing.none': '–',
-  'timing.hint': 'From the end of your sentence to the first sound of the answer.',
+  'timing.hint': 'From your last word to the first sound of the answer.',
 
   'sound.microphone': 'Microphone',
   'sound.speaker': 'Speaker',
@@ -142,6 +143,7 @@ const en = {
   'notice.duration_limit_near': 'This conversation will soon reach its time limit.',
   'notice.model_stalled': 'The model has not answered for a while.',
   'notice.run_on_session': 'Another program uses this session too.',
+  'notice.voice_missing': 'The agent can neither hear nor speak on this server; it reads and writes. {message}',
   'notice.goaway': 'The server is about to restart. The page reconnects by itself.',
 
   'stop.unauthorized': 'Please sign in again.',

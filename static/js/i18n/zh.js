@@ -93,6 +93,7 @@ const zh = {
   'side.session': '会话',
 
   'timing.last': '最近一次',
+  'timing.silence': '其中等待您说完',
   'timing.median': '中位数',
   'timing.rtt': '网络往返',
   'timing.lag': '在途语音',
@@ -101,7 +102,7 @@ const zh = {
   'timing.dropped': '未发送的语音',
   'timing.ms': '{n} 毫秒',
   'timing.none': '–',
-  'timing.hint': '从您说完一句话到听见回答的第一个声音。',
+  'timing.hint': '从您的最后一个词到回答的第一个声音。',
 
   'sound.microphone': '麦克风',
   'sound.speaker': '扬声器',
@@ -141,6 +142,7 @@ const zh = {
   'notice.duration_limit_near': '本次对话即将达到时间上限。',
   'notice.model_stalled': '模型有一段时间没有回应。',
   'notice.run_on_session': '另一个程序也在使用此会话。',
+  'notice.voice_missing': '助手在此服务器上不能听也不能说，只能读写文字。{message}',
   'notice.goaway': '服务器即将重启，页面会自动重新连接。',
 
   'stop.unauthorized': '请重新登录。',

@@ -48,7 +48,7 @@ export class Conversation {
         this.calls.set(message.call, applyCall(this.calls.get(message.call), message, this.#nextOrder()));
         break;
       case 'ack':
-        this.outbox.acknowledge(message);
+        this.#acknowledged(message);
         break;
       case 'error':
         this.outbox.refuse(message);
@@ -116,6 +116,16 @@ export class Conversation {
     const order = sent?.order ?? this.#nextOrder();
     this.captions.set(message.item, applyTranscript(this.captions.get(message.item), message, order));
     if (message.source === 'typed' && message.seq !== undefined) this.outbox.recorded(message.seq);
+  }
+
+  /** The record of a typed message stands where it was typed, also if it came before the acknowledgement. @param {any} ack */
+  #acknowledged(ack) {
+    const order = this.outbox.messages.get(ack.message_id)?.order;
+    this.outbox.acknowledge(ack);
+    for (const [item, caption] of this.captions) {
+      if (order === undefined || ack.seq === undefined || caption.seq !== ack.seq) continue;
+      this.captions.set(item, { ...caption, order });
+    }
   }
 
   /** Captions of the answer of one turn, in order. @param {number | undefined} turn */

@@ -76,6 +76,13 @@ export class LiveSocket extends EventTarget {
     this.#change('stopped', 1000);
   }
 
+  /** Connects anew, for what a server takes only in `hello`. */
+  renew() {
+    if (this.link !== 'ready') return;
+    this.#drop();
+    this.#open();
+  }
+
   /** @param {object} message @returns {boolean} whether there was a connection to send it on */
   send(message) {
     if (this.link !== 'ready' || this.socket?.readyState !== WebSocket.OPEN) return false;

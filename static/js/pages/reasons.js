@@ -11,6 +11,7 @@ const NOTICES = {
   duration_limit_near: 'notice.duration_limit_near',
   model_stalled: 'notice.model_stalled',
   run_on_session: 'notice.run_on_session',
+  voice_missing: 'notice.voice_missing',
 };
 
 /** Close codes after which the page does not come back by itself. @type {Record<number, Key>} */

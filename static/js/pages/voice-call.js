@@ -62,6 +62,10 @@ export class VoiceCall extends EventTarget {
     this.session = '';
     this.model = '';
     this.chunkMs = DEFAULT_CHUNK_MS;
+    /** What the server can do beyond the least. @type {string[]} */
+    this.features = [];
+    /** How long the end-of-speech rule waited for the last answer. @type {number | undefined} */
+    this.silenceMs = undefined;
     this.responses = new Window(50);
     this.#followAgent();
     this.#followUser();
@@ -135,8 +139,9 @@ export class VoiceCall extends EventTarget {
   /** @param {'hands_free' | 'ptt'} input */
   setInput(input) {
     this.user.setGated(input === 'ptt');
-    this.socket?.send({ type: 'input.mode', mode: input });
     this.#set({ input, talking: false });
+    if (this.features.includes('input.mode')) this.socket?.send({ type: 'input.mode', mode: input });
+    else this.socket?.renew();
   }
 
   /** Push to talk by two presses instead of a held button. @param {boolean} toggle */
@@ -263,6 +268,7 @@ export class VoiceCall extends EventTarget {
   #welcome(message) {
     this.session = message.session;
     this.model = message.model ?? '';
+    this.features = message.features ?? [];
     this.chunkMs = message.limits?.chunk_ms ?? DEFAULT_CHUNK_MS;
     if (!message.resumed) this.agent.begin();
     this.conversation.connected(message);
@@ -293,9 +299,11 @@ export class VoiceCall extends EventTarget {
     this.dispatchEvent(new Event('interrupted'));
   }
 
-  /** @param {{eou_to_first_audio_ms?: number | null}} metrics */
-  #measured({ eou_to_first_audio_ms: ms }) {
-    if (typeof ms === 'number') this.responses.add(ms);
+  /** @param {{eou_to_first_audio_ms?: number | null, silence_ms?: number | null}} metrics */
+  #measured({ eou_to_first_audio_ms: ms, silence_ms: silence }) {
+    if (typeof ms !== 'number') return;
+    this.silenceMs = silence ?? 0;
+    this.responses.add(ms + this.silenceMs);
   }
 
   /** @param {{level: string, code: string, params?: Record<string, string | number>}} notice */

@@ -80,6 +80,7 @@ const ms = (value) => (value === undefined ? t('timing.none') : t('timing.ms', {
 function paintFigures() {
   const figures = {
     'timing-last': ms(call.responses.last),
+    'timing-silence': ms(call.silenceMs),
     'timing-median': ms(call.responses.median),
     'timing-rtt': ms(call.rttMs),
     'timing-lag': ms(call.lagMs),

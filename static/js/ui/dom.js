@@ -55,7 +55,9 @@ export function followEnd(box) {
   box.addEventListener('scroll', () => {
     following = box.scrollHeight - box.scrollTop - box.clientHeight < 48;
   });
-  return () => {
+  const follow = () => {
     if (following) box.scrollTop = box.scrollHeight;
   };
+  new ResizeObserver(follow).observe(box);
+  return follow;
 }
