@@ -340,7 +340,7 @@ async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:
             options.on_notice(Notice("info", notice.code, notice.params))
 
     return LiveSetup(
-        instruction=await agent.resolve_instruction(start.invocation),
+        instruction=await start.instruction(),
         tools=tuple(tool.declaration for tool in agent.toolbox.values()),
         modality=config.modality,
         voice=config.voice,

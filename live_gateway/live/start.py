@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +18,18 @@ from live_gateway.sessions.base import SessionService
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStart:
-    """What the runner found out before the connection opens. early_exit: a plugin's answer instead of the agent."""
+    """What the runner found out before the connection opens.
+
+    instruction: makes the system instruction, templates filled, once the run's state delta is stored. early_exit: a plugin's answer instead
+    of the agent.
+    """
 
     invocation: InvocationContext
     agent: LlmAgent
     model: LiveModel
     chain: PluginChain
     sessions: SessionService
+    instruction: Callable[[], Awaitable[str]]
     early_exit: Content | None = None
 
 

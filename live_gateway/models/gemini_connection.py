@@ -9,29 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 from live_gateway.content import Content, FunctionResponse
-from live_gateway.errors import UpstreamLost
+from live_gateway.errors import ModelError, UpstreamLost
 from live_gateway.models.gemini_address import GeminiAccess
 from live_gateway.models.gemini_dialer import Dialer
-from live_gateway.models.gemini_inbound import BadFrame, GeminiInbound, GoAway, Inbound, Refusal, Resumption, SetupComplete
 from live_gateway.models.gemini_options import GeminiOptions
 from live_gateway.models.gemini_outbox import Outbox
 from live_gateway.models.gemini_profile import profile_of
+from live_gateway.models.gemini_receiver import Receiver
 from live_gateway.models.gemini_reconnect import JITTER, Decision, Dial, Finish, Loss, ReconnectPolicy
 from live_gateway.models.gemini_sender import Sender
 from live_gateway.models.gemini_socket import Link, LinkLost
 from live_gateway.models.gemini_traffic import Traffic
-from live_gateway.models.live import Activity, AudioOut, ConnectionNotice, LiveMessage, LiveSetup, TurnComplete
+from live_gateway.models.live import Activity, ConnectionNotice, LiveMessage, LiveSetup, TurnComplete
 from live_gateway.telemetry import get_logger
 
 log = get_logger(__name__)
 
-MAX_BAD_FRAMES: Final = 10
-"""So many frames in a row that are no JSON, and the connection is held to be broken."""
 LOST: Final = "UPSTREAM_LOST"
 """Reason of a turn that ended because its connection did."""
 
@@ -40,7 +37,6 @@ class GeminiConnection:
     """One conversation with the model, over as many sockets as it takes. Implements `LiveConnection`."""
 
     def __init__(self, name: str, access: GeminiAccess, options: GeminiOptions, setup: LiveSetup, handle: str | None) -> None:
-        self._proactive = setup.proactivity
         profile = options.profile or profile_of(name)
         self._dialer = Dialer(name, access, options, setup, profile)
         self._now = options.clock.now
@@ -55,15 +51,14 @@ class GeminiConnection:
         )
         self._outbox = Outbox(manual=not setup.voice_activity.automatic)
         self._sender = Sender(profile, self._traffic, self._outbox, self._now, self._owed)
-        self._inbound = GeminiInbound(profile)
-        self._ready: deque[LiveMessage] = deque()
+        self._receiver = Receiver(profile, self._traffic, self._policy, self._outbox, proactive=setup.proactivity)
+        self._ready = self._receiver.ready
+        self._notify = setup.notify
         self._old: Link | None = None
         self._next: Dial | None = None
         self._finished: Finish | None = None
-        self._bad_frames = 0
         self._waiting: asyncio.Timeout | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._look = False
 
     @property
     def dials(self) -> int:
@@ -75,13 +70,19 @@ class GeminiConnection:
         """With what this conversation could be resumed."""
         return self._policy.handle
 
+    @property
+    def _up(self) -> bool:
+        return self._sender.link is not None
+
     async def open(self) -> None:
         """Connect for the first time. Raises what the policy ends with."""
         self._next = self._policy.begin()
-        while self._sender.link is None:
+        while not self._up:
             if self._finished is not None:
                 raise self._finished.error or UpstreamLost("the model ended the session before it began")
             await self._recover(quiet=True)
+            if self._notify is not None and not self._up:
+                self._notify(ConnectionNotice("upstream_reconnecting"))
 
     async def close(self) -> None:
         """Close the socket, if one is open. What is sent or received from now on finds the connection over."""
@@ -139,71 +140,21 @@ class GeminiConnection:
 
     async def _read(self, link: Link) -> None:
         """Take the next frame, or do what is due instead."""
-        if self._look and await self._do_what_is_due(link):
+        if self._receiver.look and await self._do_what_is_due(link):
             return
         try:
             async with asyncio.timeout(None) as self._waiting:
                 frame = await link.receive()
         except TimeoutError:
-            self._look = True
+            self._receiver.look = True
         except LinkLost as lost:
-            self._lose(lost.loss)
+            self._lose(self._receiver.explained(lost.loss))
         else:
-            self._take(frame)
+            self._receiver.take(frame, self._now())
+            if self._receiver.hopeless:
+                link.abort()
         finally:
             self._waiting = None
-
-    def _take(self, frame: bytes) -> None:
-        now = self._now()
-        try:
-            messages = self._inbound.decode(frame)
-        except BadFrame:
-            self._bad_frame()
-            return
-        self._bad_frames = 0
-        self._traffic.alive(now)
-        for message in messages:
-            if type(message) is AudioOut and self._traffic.gave:
-                self._ready.append(message)
-            else:
-                self._message(message, now)
-
-    def _message(self, message: Inbound, now: float) -> None:
-        match message:
-            case Resumption(handle, consumed):
-                self._resumption(handle, consumed)
-                return
-            case GoAway(time_left_s):
-                self._policy.go_away(time_left_s, now)
-                self._look_again()
-                return
-            case Refusal():
-                if self._sender.link is not None:
-                    self._sender.link.refused(message)
-                return
-            case SetupComplete():
-                return
-            case _:
-                self._ready.append(message)
-        if self._traffic.message(message, now) and not self._proactive:
-            self._ready.append(ConnectionNotice("model_stalled", {"reason": "empty_turn"}))
-        if self._traffic.gave:
-            self._outbox.answer_began()
-        if isinstance(message, TurnComplete):
-            self._look_again()
-
-    def _resumption(self, handle: str | None, consumed: int | None) -> None:
-        self._policy.update(handle)
-        if handle is not None:
-            self._traffic.handle_given()
-            self._outbox.handle_given(consumed)
-        self._look_again()
-
-    def _bad_frame(self) -> None:
-        self._bad_frames += 1
-        log.warning("bad_frame_from_model", in_a_row=self._bad_frames)
-        if self._bad_frames >= MAX_BAD_FRAMES and self._sender.link is not None:
-            self._sender.link.abort()
 
     # Loss, rotation, recovery.
 
@@ -219,7 +170,8 @@ class GeminiConnection:
 
     def _down(self, decision: Decision, *, stalled: bool = False) -> None:
         self._outbox.lost(stalled=stalled)
-        if self._traffic.lost():
+        self._receiver.inbound.reset()
+        if self._traffic.lost() and isinstance(decision, Dial):
             self._ready.append(TurnComplete(LOST))
         self._decide(decision)
 
@@ -234,7 +186,7 @@ class GeminiConnection:
         self._sender.over = self._finished.error or UpstreamLost("the connection to the model is closed")
 
     async def _do_what_is_due(self, link: Link) -> bool:
-        self._look = False
+        self._receiver.look = False
         due = self._policy.due(self._now())
         if due is None:
             self._arm(self._policy.deadline(self._now()))
@@ -256,7 +208,7 @@ class GeminiConnection:
         """What the model had sent before the link was closed."""
         while True:
             try:
-                self._take(await link.receive())
+                self._receiver.take(await link.receive(), self._now())
             except LinkLost:
                 return
 
@@ -274,8 +226,12 @@ class GeminiConnection:
         except LinkLost as lost:
             log.info("model_dial_failed", kind=lost.loss.kind, code=lost.loss.code)
             self._outbox.lost(stalled=False)
+            self._receiver.inbound.reset()
             self._decide(self._policy.lost(lost.loss, self._now()))
             return
+        except ModelError as error:
+            self._finish(Finish(error))
+            raise
         if dropped_ms := self._outbox.take_dropped_ms():
             self._ready.append(ConnectionNotice("audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))
         if not quiet:
@@ -283,7 +239,7 @@ class GeminiConnection:
 
     async def _dial(self, dial: Dial) -> None:
         history = await self._dialer.history(dial, self._outbox) if dial.handle is None else []
-        link = await self._dialer.dial(dial, self._inbound, seeded=bool(history))
+        link = await self._dialer.dial(dial, self._receiver.inbound, seeded=bool(history))
         try:
             await self._begin(link, dial, history)
         except BaseException:
@@ -298,13 +254,10 @@ class GeminiConnection:
         await self._sender.begin(link, history)
         self._policy.up(now)
         for early in link.early:
-            self._message(early, now)
+            self._receiver.message(early, now)
         self._arm(self._policy.deadline(now))
 
     # Time.
-
-    def _look_again(self) -> None:
-        self._look = True
 
     def _owed(self) -> None:
         self._arm(self._policy.deadline(self._now()))
@@ -319,9 +272,10 @@ class GeminiConnection:
 
     def _alarm(self) -> None:
         self._timer = None
-        self._look = True
+        self._receiver.look = True
         if self._waiting is not None:
             self._waiting.reschedule(0.0)
+            self._waiting = None
 
 
 def _spread() -> float:

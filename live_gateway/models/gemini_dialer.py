@@ -25,7 +25,7 @@ class Dialer:
         self.dials = 0
 
     async def history(self, dial: Dial, outbox: Outbox) -> list[bytes]:
-        """What a fresh connection is told; what waits in the outbox is left to it. Raises `ModelError` for a history that cannot be sent."""
+        """What a fresh connection is told; what waits in the outbox is left to it. Raises `ModelError` if it cannot be sent."""
         if self._setup.history is None:
             return []
         history = await self._setup.history()

@@ -73,6 +73,11 @@ class Refusal:
     code: int
     status: str
 
+    @property
+    def quota(self) -> bool:
+        """Whether it is about the quota."""
+        return self.code == 429 or self.status == "RESOURCE_EXHAUSTED"
+
 
 Inbound: TypeAlias = LiveMessage | SetupComplete | Resumption | GoAway | Refusal
 
@@ -255,7 +260,7 @@ class GeminiInbound:
         else:
             out.append(_transcript("user", heard.text or "", heard, finished=finished))
         if finished:
-            self._forget_words()
+            self.reset()
 
     def _parts(self, parts: list[_Part], frame: bytes, out: list[Inbound]) -> None:
         for index, part in enumerate(parts):
@@ -285,9 +290,10 @@ class GeminiInbound:
             reason = content.turn_complete_reason
             out.append(TurnComplete(None if reason in (None, "TURN_COMPLETE_REASON_UNSPECIFIED") else reason))
         if content.turn_complete or content.interrupted:
-            self._forget_words()
+            self.reset()
 
-    def _forget_words(self) -> None:
+    def reset(self) -> None:
+        """Nothing that was said before is to be gone on with."""
         self._interim, self._said = False, ""
 
     def _add(self, out: list[Inbound], make: Any, given: Any) -> None:

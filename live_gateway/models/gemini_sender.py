@@ -78,10 +78,12 @@ class Sender:
         for frame in history:
             self._outbox.count()
             await link.send(frame)
-        while (message := self._outbox.next_message()) is not None:
-            await self._send_message(link, message)
-        while (entry := self._outbox.next_streamed()) is not None:
-            if not await self._send(link, self._frame_of(entry)):
+        while True:
+            if (message := self._outbox.next_message()) is not None:
+                await self._send_message(link, message)
+            elif (entry := self._outbox.next_streamed()) is None:
+                break
+            elif not await self._send(link, self._frame_of(entry)):
                 self._outbox.put_back(entry)
                 break
         self.link = link

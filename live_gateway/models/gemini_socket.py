@@ -7,6 +7,7 @@ second for the other side and then drops the transport.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import re
 import ssl
@@ -45,7 +46,6 @@ class Link:
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
-        self._refusal: Refusal | None = None
         self.early: deque[Inbound] = deque()
         """What came together with the set-up's completion."""
 
@@ -82,10 +82,6 @@ class Link:
         except ConnectionClosed as closed:
             raise LinkLost(self._loss(closed)) from None
 
-    def refused(self, refusal: Refusal) -> None:
-        """The model said what is wrong, before it closes."""
-        self._refusal = refusal
-
     def abort(self) -> None:
         """Drop the connection at once."""
         self._socket.transport.abort()
@@ -99,28 +95,27 @@ class Link:
             self.abort()
 
     async def _until_ready(self, inbound: GeminiInbound) -> None:
-        while True:
+        ready, refusal = False, None
+        while not ready:
             try:
                 messages = inbound.decode(await self.receive())
             except BadFrame:
                 raise LinkLost(Loss("closed", 1002, "the set-up was answered by something that is no JSON")) from None
-            ready = False
+            except LinkLost as lost:
+                if refusal is None:
+                    raise
+                loss = dataclasses.replace(lost.loss, reason=lost.loss.reason or refusal.status, quota=lost.loss.quota or refusal.quota)
+                raise LinkLost(loss) from None
             for message in messages:
-                if isinstance(message, SetupComplete):
-                    ready = True
-                elif isinstance(message, Refusal):
-                    self.refused(message)
-                else:
-                    self.early.append(message)
-            if ready:
-                return
+                ready = ready or isinstance(message, SetupComplete)
+                refusal = message if isinstance(message, Refusal) else refusal
+                self.early.append(message)
 
-    def _loss(self, closed: ConnectionClosed) -> Loss:
+    @staticmethod
+    def _loss(closed: ConnectionClosed) -> Loss:
         frame = closed.rcvd
         code, reason = (frame.code, frame.reason) if frame is not None else (1006, "")
-        said = self._refusal
-        quota = _QUOTA.search(reason) is not None or (said is not None and (said.code == 429 or said.status == "RESOURCE_EXHAUSTED"))
-        return Loss("closed", code, _printable(reason or (said.status if said is not None else "")), quota=quota)
+        return Loss("closed", code, _printable(reason), quota=_QUOTA.search(reason) is not None)
 
 
 async def _dial(address: Address, tls: ssl.SSLContext | None) -> ClientConnection:

@@ -538,6 +538,15 @@ async def test_a_state_delta_is_stored_by_the_user_before_the_connection_opens()
     assert [(event.author, event.actions.state_delta) for event in kept] == [("user", {"k": 1})]
 
 
+# contract: LIVE-22, INST-01
+async def test_the_instruction_is_filled_with_the_state_that_the_run_began_with() -> None:
+    with ScriptedLiveModel([end()]) as model:
+        runner = live_runner(model, instruction="Answer in {lang}.")
+        async with go_live(runner, state_delta={"lang": "French"}) as live:
+            await all_of(live)
+    assert model.setups[0].instruction == "Answer in French."
+
+
 # contract: LIVE-23
 # case: K-LIVE-40
 async def test_closing_twice_is_fine_ends_the_stream_without_an_error_and_runs_after_run_once() -> None:
