@@ -50,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_talk(commands)
+    _add_chat(commands)
+    _add_run(commands)
     return parser
 
 
@@ -90,6 +92,38 @@ def _add_talk(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--wait", type=_seconds, default=30.0, metavar="SECONDS", help="give up when nothing happens for so long (default: 30)"
     )
     talk.add_argument("--json", action="store_true", help="print one JSON object per line: the server's messages, then a talk.result")
+
+
+def _add_chat(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    chat = commands.add_parser(
+        "chat",
+        help="talk to an agent in the terminal",
+        description="Talk to an agent in the terminal, in writing. Ctrl-C stops an answer, Ctrl-D ends the conversation.",
+    )
+    chat.add_argument("agent", nargs="?", default=DEMO, metavar="module:agent", help="or path/to/file.py:agent (default: the demo agent)")
+    _add_text_options(chat)
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser(
+        "run",
+        help="ask an agent one thing and print the answer",
+        description="Ask an agent one thing and print its answer. Exit code 0: it answered; 1: it did not; 2: wrong usage.",
+    )
+    run.add_argument("agent", metavar="module:agent", help="or path/to/file.py:agent")
+    run.add_argument("text", help="what to say")
+    run.add_argument("--json", action="store_true", help="print the events, one JSON object per line")
+    _add_text_options(run)
+
+
+def _add_text_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="a Gemini model for agents that bring none, with the key in GEMINI_API_KEY (default: rules that need no network)",
+    )
+    parser.add_argument("--store", metavar="URL", help="where the conversation is kept (default: in memory only)")
+    parser.add_argument("--session", metavar="ID", help="go on with this conversation, or begin it under this id")
 
 
 def _seconds(text: str) -> float:

@@ -49,10 +49,10 @@ def _reason(error: Exception) -> str:
 
 
 def last_sound_s(pcm: bytes, hz: int) -> float:
-    """Where the last sound of a recording ends, in seconds: the last 20 ms that are not 40 dB below the loudest 20 ms."""
+    """Where the last sound of a recording ends, in seconds: the last 20 ms that are not 20 dB below the loudest 20 ms."""
     width = hz // 50
     samples = np.frombuffer(pcm, dtype="<i2").astype(np.float64)
     frames = np.resize(np.append(samples, np.zeros(-len(samples) % width)), (-(-len(samples) // width), width))
     loudness = np.sqrt(np.mean(frames**2, axis=1))
-    loud = np.flatnonzero(loudness > loudness.max(initial=0.0) / 100)
+    loud = np.flatnonzero(loudness > loudness.max(initial=0.0) / 10)
     return float((loud[-1] + 1) * width / hz) if len(loud) else 0.0

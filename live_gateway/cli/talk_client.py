@@ -34,7 +34,7 @@ LONGEST_ANSWER_S = 300.0
 _SIGNS_OF_LIFE = frozenset(
     ["event", "interrupted", "response.audio.end", "response.end", "response.start", "state", "tool.call", "tool.update", "transcript"]
 )
-_TOOL_OVER = frozenset(["done", "error", "denied", "cancelled", "expired"])
+TOOL_OVER = frozenset(["done", "error", "denied", "cancelled", "expired"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class TalkClient:
 
     def _note_tool(self, kind: str, message: dict[str, Any]) -> None:
         call = str(message.get("call"))
-        if kind == "tool.update" and message.get("status") in _TOOL_OVER:
+        if kind == "tool.update" and message.get("status") in TOOL_OVER:
             self._open_tools.discard(call)
             self._closed_tools.add(call)
         elif call not in self._closed_tools:

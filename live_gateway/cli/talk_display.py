@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Protocol, TextIO
 
-from live_gateway.cli.talk_client import Outcome
+from live_gateway.cli.talk_client import TOOL_OVER, Outcome
 
 _BAR = 20
 
@@ -69,7 +69,8 @@ class TextDisplay:
         self._open = ""
         self._forming: dict[str, str] = {}
         self._printed: set[str] = set()
-        self._calls: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._took: dict[str, str] = {}
         self._bar = ""
 
     def message(self, message: Mapping[str, Any]) -> None:
@@ -100,7 +101,7 @@ class TextDisplay:
         self._bar = ""
         self._forming.clear()
         if outcome.first_audio_s is not None:
-            self._print(f"heard      {audio_s:.1f} s of answer, {outcome.first_audio_s * 1000:.0f} ms after the last word")
+            self._print(f"heard      {audio_s:.1f} s of answer, beginning {outcome.first_audio_s * 1000:.0f} ms after the question")
         if out is not None:
             self._print(f"written    {out}")
         self._refresh()
@@ -120,19 +121,28 @@ class TextDisplay:
 
     def _tool_call(self, message: Mapping[str, Any]) -> None:
         call = str(message.get("call"))
-        if call not in self._calls:  # it comes twice: at once, and in the order of the record
-            args = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in (message.get("args") or {}).items())
-            self._calls[call] = str(message.get("name"))
-            self._print(f"tool       {message.get('name')}({args})")
+        self._names[call] = str(message.get("name"))
+        args = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in (message.get("args") or {}).items())
+        self._tool(message, f"tool       {message.get('name')}({args})")
 
     def _tool_update(self, message: Mapping[str, Any]) -> None:
-        key = f"{message.get('call')}:{message.get('status')}"
-        if message.get("status") not in ("done", "error", "denied", "cancelled", "expired") or key in self._printed:
+        call, status = str(message.get("call")), str(message.get("status"))
+        if status not in TOOL_OVER:
             return
-        self._printed.add(key)
-        name = self._calls.get(str(message.get("call")), "tool")
+        if message.get("ms") is not None:
+            self._took[call] = f" in {message['ms']} ms"
         result = message.get("error") or json.dumps(message.get("result"), ensure_ascii=False)
-        self._print(f"tool       {name} {message.get('status')} in {message.get('ms', 0)} ms: {result}")
+        self._tool(message, f"tool       {self._names.get(call, 'tool')} {status}{self._took.get(call, '')}: {result}")
+
+    def _tool(self, message: Mapping[str, Any], line: str) -> None:
+        """It comes twice: at once, which is shown as what forms, and in the order of the record, which stays."""
+        call = str(message.get("call"))
+        if message.get("pending"):
+            self._forming[call] = line
+            self._refresh()
+        else:
+            self._forming.pop(call, None)
+            self._print(line)
 
     def _print(self, line: str) -> None:
         self._clear()

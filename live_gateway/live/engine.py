@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from live_gateway.errors import (
     NotDelivered,
     PluginError,
     SetupTimeout,
+    StorageError,
     ToolResponseNotExpected,
     UpstreamLost,
     public_error,
@@ -29,7 +31,7 @@ from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.live.tools import LiveTools, ToolsAnswered
 from live_gateway.live.uplink import Uplink
-from live_gateway.models.live import ConnectionNotice, LiveConnection, LiveSetup
+from live_gateway.models.live import ConnectionNotice, History, LiveConnection, LiveSetup
 from live_gateway.sessions.writer import SessionWriter
 from live_gateway.telemetry import get_logger
 
@@ -79,6 +81,7 @@ class Engine:
             await start.sessions.append_event(invocation.session, event)
         setup = await _setup(start, options)
         engine = cls(start, options, listener, clock)
+        setup = replace(setup, history=engine._history)
         await engine._group.__aenter__()
         try:
             ready: asyncio.Future[LiveConnection] = asyncio.get_running_loop().create_future()
@@ -259,6 +262,16 @@ class Engine:
                 await self._writer.drain(STORE_S)
         self._begin_shutdown(None)
 
+    async def _history(self) -> History:
+        """What was said before, all that is on its way to the store included, if the store takes it in time."""
+        try:
+            async with asyncio.timeout(STORE_S):
+                await self._pipeline.drain()
+                await self._writer.drain(STORE_S)
+        except (TimeoutError, StorageError):
+            log.warning("history_without_newest", session=self._start.invocation.session.id, count=len(self._writer))
+        return await self._start.history()
+
     def _stored(self, event: Event) -> None:
         if event.id not in self._sent:
             self._pipeline.stored(event)
@@ -349,5 +362,14 @@ async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:
         input_transcription=config.input_transcription,
         output_transcription=config.output_transcription,
         config=agent.config,
+        generation=config.generation,
+        thinking=config.thinking,
+        media_resolution=config.media_resolution,
+        affective_dialog=config.affective_dialog,
+        proactivity=config.proactivity,
+        session_resumption=config.session_resumption,
+        context_window_compression=config.context_window_compression,
         notify=notify,
+        conversation=start.invocation.invocation_id,
+        continues=start.continues,
     )

@@ -6,6 +6,7 @@ Without a plugin that looks at events everything up to the store happens at once
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from live_gateway.agents.context import InvocationContext
@@ -49,6 +50,8 @@ class EventPipeline:
             self._waiting = Channel(MAX_WAITING)
         self._passed = PassedText()
         self._ended = False
+        self._taken = self._shown = 0
+        self._progress = asyncio.Event()
         self._as_made: dict[str, Event] = {}
 
     def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
@@ -60,6 +63,7 @@ class EventPipeline:
             return
         try:
             self._waiting.put_nowait((event, update))
+            self._taken += 1
         except ChannelFull:
             raise SlowConsumer(f"{MAX_WAITING} events wait for a plugin's on_event") from None
 
@@ -96,8 +100,17 @@ class EventPipeline:
                 self._problem(error)
                 for released in self._order.refused(event):
                     self._deliver(released, None)
-                continue
-            self._order_event(shown, self._passed.apply(shown, update) if update is not None else None)
+            else:
+                self._order_event(shown, self._passed.apply(shown, update) if update is not None else None)
+            self._shown += 1
+            self._progress.set()
+
+    async def drain(self) -> None:
+        """Wait until the plugins have seen every event that was taken by now."""
+        taken = self._taken
+        while self._shown < taken:
+            self._progress.clear()
+            await self._progress.wait()
 
     def finish(self) -> None:
         """No more events will be taken."""

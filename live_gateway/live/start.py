@@ -11,7 +11,7 @@ from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.content import Content
 from live_gateway.live.items import Notice
-from live_gateway.models.live import LiveModel
+from live_gateway.models.live import History, LiveModel
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.sessions.base import SessionService
 
@@ -20,8 +20,8 @@ from live_gateway.sessions.base import SessionService
 class LiveStart:
     """What the runner found out before the connection opens.
 
-    instruction: makes the system instruction, templates filled, once the run's state delta is stored. early_exit: a plugin's answer instead
-    of the agent.
+    instruction: makes the system instruction, templates filled, once the run's state delta is stored. history: what was said before, as it
+    is stored when asked for. continues: the invocation that said the newest of it. early_exit: a plugin's answer instead of the agent.
     """
 
     invocation: InvocationContext
@@ -30,6 +30,8 @@ class LiveStart:
     chain: PluginChain
     sessions: SessionService
     instruction: Callable[[], Awaitable[str]]
+    history: Callable[[], Awaitable[History]]
+    continues: str | None = None
     early_exit: Content | None = None
 
 

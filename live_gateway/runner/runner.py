@@ -17,6 +17,7 @@ from live_gateway.artifacts.base import ArtifactService
 from live_gateway.content import Content
 from live_gateway.errors import ConfigurationError, ModelUnavailable, SessionExists, SessionNotFound
 from live_gateway.events import new_invocation_id
+from live_gateway.flow.live_history import continued, live_history
 from live_gateway.flow.request import instruction_of
 from live_gateway.live.items import Notice
 from live_gateway.live.session import LiveSession
@@ -168,6 +169,8 @@ class Runner:
             chain=self._chain,
             sessions=self.session_service,
             instruction=partial(instruction_of, invocation, agent),
+            history=partial(live_history, invocation, agent),
+            continues=continued(invocation, agent),
             early_exit=early_exit,
         )
 

@@ -111,7 +111,7 @@ class ClientInput:
         self._heard = (frame.stream, frame.pos + len(frame.payload) // 2)
         if frame.payload and not self._muted:
             self._audio(frame.payload)
-        if frame.flags & Flag.END:
+        if frame.flags is not Flag.NONE and frame.flags & Flag.END:
             self._post(self._controls, self._end_audio)
 
     def message(self, message: ClientMessage) -> None:  # noqa: C901 - one branch for each message is the clearest form

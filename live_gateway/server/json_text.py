@@ -36,6 +36,8 @@ def check_shape(text: str) -> None:
 
 def clean(text: str) -> str:
     """The text with U+FFFD for what no store and no socket can hold: NUL, and half of a surrogate pair, escaped or not."""
+    if "\\u" not in text and text.isprintable():
+        return text
     return _UNSTORABLE.sub(_replacement, text)
 
 

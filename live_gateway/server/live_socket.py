@@ -64,6 +64,7 @@ class LiveSocket:
         self._control = TokenBucket(CONTROL_PER_S, CONTROL_BURST, now)
         self._audio = AudioMeter(now)
         self._bad_frames = 0
+        self._sending_since: float | None = None
         self._outgoing: Outgoing | None = None
 
     async def serve(self) -> None:
@@ -104,6 +105,7 @@ class LiveSocket:
             tasks = [
                 group.create_task(self._read(), name="read"),
                 group.create_task(self._send(), name="send"),
+                group.create_task(self._watch_sending(), name="watch sending"),
                 group.create_task(self._converse(), name="converse"),
             ]
             await self._ended.wait()
@@ -203,14 +205,24 @@ class LiveSocket:
         self.end(ending)
 
     async def _put(self, frame: str | bytes) -> None:
-        message = {"type": "websocket.send", "text" if isinstance(frame, str) else "bytes": frame}
+        self._sending_since = self._clock.now()
         try:
-            async with asyncio.timeout(self._gateway.config.send_s):
-                await self._websocket.send(message)
-        except TimeoutError:
-            self.end(Ending(4002, "slow_consumer", polite=False))
+            if isinstance(frame, bytes):
+                await self._websocket.send({"type": "websocket.send", "bytes": frame})
+            else:
+                await self._websocket.send({"type": "websocket.send", "text": frame})
         except (OSError, RuntimeError, WebSocketDisconnect):
             self.end(GONE)
+        finally:
+            self._sending_since = None
+
+    async def _watch_sending(self) -> None:
+        """End the connection of a client that takes nothing. One look now and then costs less than a time limit on every frame."""
+        limit_s = self._gateway.config.send_s
+        while True:
+            await asyncio.sleep(limit_s / 4)
+            if self._sending_since is not None and self._clock.now() - self._sending_since >= limit_s:
+                self.end(Ending(4002, "slow_consumer", polite=False))
 
     # The live session.
 

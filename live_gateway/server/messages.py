@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from live_gateway.content import Blob, Content, Part
 from live_gateway.errors import BadMessage, ContentRefused, GatewayError, ToolResponseNotExpected, VersionUnsupported
+from live_gateway.server.json_text import check_shape, clean
 from live_gateway.server.wire import MAX_MESSAGE, VERSION
 
-MAX_DEPTH = 32
-MAX_KEYS = 256
 MAX_PARTS = 32
-MAX_TOKENS = 8192
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/webp"})
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 """What an id of a session or a user may look like when a client chooses it."""
@@ -228,12 +225,12 @@ def parse_message(text: str) -> ClientMessage:
     """
     if len(text) > MAX_MESSAGE:
         raise BadMessage(f"A text message has at most {MAX_MESSAGE} bytes.")
-    _check_shape(text)
-    clean = text if "\\u" not in text and text.isprintable() else _UNSTORABLE.sub(_replacement, text)
+    check_shape(text)
+    text = clean(text)
     try:
-        message = _decoder.decode(clean)
+        message = _decoder.decode(text)
     except msgspec.ValidationError as error:
-        raise _refusal(clean, error) from None
+        raise _refusal(text, error) from None
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise BadMessage(f"This is not JSON: {str(error)[:120]}") from None
     if isinstance(message, Hello) and message.v != VERSION:
@@ -297,34 +294,6 @@ _REFUSED_KINDS = {
     "toolCall": "tool_call",
     "toolResponse": "tool_response",
 }
-_TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[][{}:]', re.DOTALL)
-_SURROGATE_PAIR = r"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_UNSTORABLE = re.compile(rf"(?<!\\)((?:\\\\)*)\\u(?:({_SURROGATE_PAIR})|(?:[dD][89a-fA-F][0-9a-fA-F]{{2}}|0000))|[\x00\ud800-\udfff]")
-
-
-def _replacement(match: re.Match[str]) -> str:
-    if match[0][0] != "\\":
-        return "\ufffd"
-    return match[0] if match[2] else match[1] + "\\ufffd"
-
-
-def _check_shape(text: str) -> None:
-    """Bound depth, keys and number of things by looking at the brackets alone, before a parser makes objects of them."""
-    keys: list[int] = []
-    for count, match in enumerate(_TOKENS.finditer(text)):
-        mark = match[0][0]
-        if count >= MAX_TOKENS:
-            raise BadMessage(f"A message has at most {MAX_TOKENS} texts, objects and arrays.")
-        if mark in "[{":
-            keys.append(0)
-            if len(keys) > MAX_DEPTH:
-                raise BadMessage(f"A message is at most {MAX_DEPTH} levels deep.")
-        elif mark in "]}" and keys:
-            keys.pop()
-        elif mark == ":" and keys:
-            keys[-1] += 1
-            if keys[-1] > MAX_KEYS:
-                raise BadMessage(f"An object has at most {MAX_KEYS} keys.")
 
 
 def _refusal(text: str, error: Exception) -> GatewayError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import socket
 from collections.abc import Callable
 from types import FrameType
@@ -82,6 +83,8 @@ class GatewayServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
+        gc.collect()
+        gc.freeze()  # what is loaded by now stays: looking through it again and again would only stall the loop
         if self.started and self._on_ready is not None:
             self._on_ready(self._address)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, Connection, Row, Select, Table, and_, bindparam, delete, insert, literal, select, tuple_, update
+from sqlalchemy import BigInteger, Connection, Row, Select, Table, and_, bindparam, delete, insert, null, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from live_gateway.errors import DuplicateEvent, GatewayError, SessionExists, SessionNotFound, StorageError
@@ -20,6 +20,7 @@ from live_gateway.sessions.base import Session
 from live_gateway.sessions.records import Record, advance, check_same_session
 from live_gateway.sessions.schema import app_states, events, sessions, user_states
 from live_gateway.sessions.state import StateDelta, merge_state
+from live_gateway.sessions.statements import execute
 
 Key = tuple[str, str, str]
 """App, user and id: what names a session."""
@@ -39,7 +40,7 @@ def _names(keys: Sequence[Key]) -> dict[str, Any]:
 
 
 def _lock(one: bool, with_state: bool) -> Select[Any]:
-    state = sessions.c.state if with_state else literal(None).label("state")
+    state = sessions.c.state if with_state else null().label("state")
     query = select(sessions.c.key, *_NAME, sessions.c.head_seq, state).order_by(sessions.c.key).with_for_update()
     return query.where(_IS_ONE if one else _IS_ONE_OF)
 
@@ -139,7 +140,7 @@ def store_appends(connection: Connection, appends: Sequence[Append], *, careful:
             rows.append(_event_row(append, result, logs[append.key]))
             accepted.append(append)
     if rows:
-        connection.execute(_INSERT_EVENT, rows)
+        execute(connection, _INSERT_EVENT, rows)
         _move_sessions(connection, logs.values())
         merge_shared_states(connection, [(append.key, append.record.delta) for append in accepted])
     _read_missed(connection, appends, logs)
@@ -182,8 +183,11 @@ def _event_row(append: Append, event: Event, log: _Log) -> dict[str, Any]:
 def _lock_sessions(connection: Connection, appends: Sequence[Append]) -> dict[Key, _Log]:
     keys = sorted({append.key for append in appends})
     with_state = any(append.record.delta.session for append in appends)
-    rows = connection.execute(_LOCK[len(keys) == 1, with_state], _names(keys))
-    return {(row.app_name, row.user_id, row.id): _Log(row.key, row.head_seq, row.state) for row in rows}
+    if len(keys) == 1:
+        rows = execute(connection, _LOCK[True, with_state], _names(keys))
+    else:
+        rows = connection.execute(_LOCK[False, with_state], _names(keys))
+    return {(app, user, name): _Log(key, head, state) for key, app, user, name, head, state in rows}
 
 
 def _find_stored(connection: Connection, appends: Sequence[Append], logs: Mapping[Key, _Log]) -> None:
@@ -197,10 +201,10 @@ def _find_stored(connection: Connection, appends: Sequence[Append], logs: Mappin
 def _move_sessions(connection: Connection, logs: Iterable[_Log]) -> None:
     moved = [log for log in logs if log.added]
     heads = [{"session": log.key, "count": len(log.added), "time": log.added[-1].timestamp} for log in moved]
-    connection.execute(_MOVE_HEAD, heads)
+    execute(connection, _MOVE_HEAD, heads)
     states = [{"session": log.key, "new_state": _merged(log.state, log.delta)} for log in moved if log.delta]
     if states:
-        connection.execute(_SET_STATE, states)
+        execute(connection, _SET_STATE, states)
 
 
 def _read_missed(connection: Connection, appends: Sequence[Append], logs: Mapping[Key, _Log]) -> None:

@@ -72,12 +72,12 @@ def test_a_conversation_reads_as_it_went() -> None:
     messages: list[dict[str, Any]] = [
         {"type": "welcome", "session": "s1", "model": "local-voice"},
         {"type": "notice", "level": "info", "code": "loading_voice", "params": {"s": 2}},
-        transcript("go forward", final=True),
         {**call, "pending": True},
-        {**done, "status": "running"},
+        transcript("go forward", final=True),
+        {**done, "status": "running", "pending": True},
         {**done, "pending": True},
         {**call, "seq": 3},
-        {**done, "seq": 4},
+        {**done, "seq": 4, "ms": None},
         {"type": "interrupted", "response": 1, "reason": "speech"},
         transcript("Moved.", final=True, role="model", item="o"),
         {**transcript("Moved.", final=True, role="model", item="o"), "revision": 2, "heard_chars": 2},
@@ -96,9 +96,21 @@ def test_a_conversation_reads_as_it_went() -> None:
         "stopped    the answer was interrupted",
         "guide      Moved.",
         "error      Too fast. (rate_limited)",
-        "heard      1.5 s of answer, 512 ms after the last word",
+        "heard      1.5 s of answer, beginning 512 ms after the question",
         "written    answer.wav",
     ]
+
+
+def test_a_running_tool_is_shown_at_once_on_a_terminal_and_stays_where_the_record_has_it() -> None:
+    out = io.StringIO()
+    display = TextDisplay(out, terminal=True)
+    display.message({"type": "tool.call", "call": "c", "name": "move", "args": {}, "pending": True})
+    assert screen(out.getvalue()) == ["tool       move()"]
+    display.message(transcript("go", final=True))
+    assert screen(out.getvalue()) == ["you        go", "tool       move()"]
+    display.message({"type": "tool.call", "call": "c", "name": "move", "args": {}, "seq": 2})
+    display.finished(Outcome(code=Exit.OK), 0.0, None)
+    assert screen(out.getvalue()) == ["you        go", "tool       move()", ""]
 
 
 def test_json_is_one_object_per_line_and_ends_with_the_result() -> None:

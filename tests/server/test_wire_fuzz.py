@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from live_gateway.content import Content
 from live_gateway.errors import BadAudioFrame, BadMessage, InvalidInput, facts, public_error
-from live_gateway.server.messages import MAX_TOKENS, SendContent, parse_message, subject_of
+from live_gateway.server.json_text import MAX_TOKENS
+from live_gateway.server.messages import SendContent, parse_message, subject_of
 from live_gateway.server.outgoing import close_reason, encode, error
 from live_gateway.server.wire import (
     HEADER_BYTES,

@@ -58,6 +58,7 @@ class Exchange:
     _group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
     _reading: asyncio.Event = field(default_factory=asyncio.Event)
     _text: str = ""
+    _over: bool = False
 
     async def __aenter__(self) -> Self:
         if self.reads:
@@ -104,11 +105,12 @@ class Exchange:
         """The next frame of a stream of events; None at its end."""
         await self.started()
         while "\n\n" not in self._text:
-            message = await self._receive()
-            self._text += message.get("body", b"").decode()
-            if not message.get("more_body") and "\n\n" not in self._text:
+            if self._over:
                 assert not self._text, "the stream ended within a frame"
                 return None
+            message = await self._receive()
+            self._text += message.get("body", b"").decode()
+            self._over = not message.get("more_body")
         text, _, self._text = self._text.partition("\n\n")
         return _frame(text)
 

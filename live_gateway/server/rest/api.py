@@ -18,7 +18,7 @@ from live_gateway.server.rest.call import Call
 from live_gateway.server.rest.meta import MetaApi
 from live_gateway.server.rest.openapi import document
 from live_gateway.server.rest.operations import Operation, Parameter, routes
-from live_gateway.server.rest.run import CANCEL, RunApi
+from live_gateway.server.rest.run import CANCEL, MAX_SEQ, RunApi
 from live_gateway.server.rest.runs import Runs
 from live_gateway.server.rest.sessions import SessionApi
 from live_gateway.server.rest.views import AppList, ArtifactVersion, Health, SessionView, VersionView
@@ -31,7 +31,10 @@ _RUN_ERRORS = (404, 409, 429, 502, 504)
 _BOOL: dict[str, Any] = {"type": "boolean", "default": False}
 _CANCEL = Parameter("query", CANCEL, _BOOL, "A client that leaves ends the run.")
 _LAST = Parameter(
-    "header", "Last-Event-ID", {"type": "string"}, "Go on with the run of this event, after it, instead of starting another one."
+    "header",
+    "Last-Event-ID",
+    {"type": "integer", "minimum": 1, "maximum": MAX_SEQ},
+    "Go on with the run of this event, after it, instead of starting another one.",
 )
 
 
@@ -41,7 +44,7 @@ class Rest:
     def __init__(self, gateway: Gateway) -> None:
         self._runs = Runs(gateway.config.send_s)
         self.operations = _operations(gateway, self._runs)
-        self._document = msgspec.json.encode(document(self.operations))
+        self._document = msgspec.json.encode(document(self.operations, list(gateway.runners)))
 
     @property
     def routes(self) -> list[Route]:

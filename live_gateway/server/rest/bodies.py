@@ -12,7 +12,18 @@ import binascii
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    StrictBool,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from starlette.requests import Request
 
@@ -29,12 +40,17 @@ BODY_S = 30.0
 M = TypeVar("M", bound=BaseModel)
 
 
-def _encodable(value: dict[str, Any]) -> dict[str, Any]:
-    try:
-        msgspec.json.encode(value)
-    except (OverflowError, ValueError, TypeError):
-        raise ValueError("a number has more than 64 bits, or a text cannot be written") from None
+def _bounded(value: dict[str, Any]) -> dict[str, Any]:
+    if not _fits(value):
+        raise ValueError("a whole number has more than 64 bits")
     return value
+
+
+def _fits(value: Any) -> bool:
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(map(_fits, inner))
 
 
 def _empty(value: object) -> object:
@@ -49,10 +65,17 @@ def _decoded(data: str) -> str:
     return data
 
 
+def _exactly_one_of(*names: str) -> dict[str, Any]:
+    """JSON Schema for: one of these is there and not null, the others are neither."""
+    return {"oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]}
+
+
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
-Json = Annotated[dict[str, Any], AfterValidator(_encodable)]
-Unused = Annotated[Any, AfterValidator(_empty)]
-Base64 = Annotated[str, Field(min_length=1), AfterValidator(_decoded)]
+Json = Annotated[dict[str, Any], AfterValidator(_bounded)]
+_NOTHING = {"anyOf": [{"type": "null"}, {"type": "object", "maxProperties": 0}, {"type": "array", "maxItems": 0}]}
+Unused = Annotated[Any, AfterValidator(_empty), WithJsonSchema(_NOTHING)]
+"""A field of google-adk's that does nothing here; empty it may be there."""
+Base64 = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/_-]{2,}={0,2}$"), AfterValidator(_decoded)]
 MimeType = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+(;[ -~]*)?$", max_length=128)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -81,6 +104,8 @@ class CallResponse(Body):
 
 class MessagePart(Body):
     """One of: a text, a file, an answer to a call."""
+
+    model_config = ConfigDict(json_schema_extra=_exactly_one_of("text", "inlineData", "functionResponse"))
 
     text: Annotated[str, Field(min_length=1)] | None = None
     inline_data: InlineData | None = None
@@ -144,7 +169,7 @@ class RunBody(Body):
     user_id: Id
     session_id: Id
     new_message: Message | None = None
-    streaming: bool = False
+    streaming: StrictBool = False
     state_delta: Json | None = None
     function_call_event_id: str | None = None
     invocation_id: str | None = None
@@ -175,6 +200,8 @@ class PatchSession(Body):
 
 class ArtifactPart(Body):
     """One of: a text, a file."""
+
+    model_config = ConfigDict(json_schema_extra=_exactly_one_of("text", "inlineData"))
 
     text: str | None = None
     inline_data: InlineData | None = None

@@ -21,7 +21,6 @@ _REF = "#/components/schemas/{name}"
 _ALWAYS = (500, 503)
 _ID = {"type": "string", "pattern": ID_PATTERN}
 _PATH: dict[str, dict[str, Any]] = {
-    "app_name": {"type": "string", "minLength": 1},
     "user_id": _ID,
     "session_id": _ID,
     "artifact_name": {"type": "string", "minLength": 1, "maxLength": 200},
@@ -29,12 +28,12 @@ _PATH: dict[str, dict[str, Any]] = {
 }
 
 
-def document(operations: Sequence[Operation]) -> dict[str, Any]:
-    """The document that describes these operations."""
+def document(operations: Sequence[Operation], apps: Sequence[str]) -> dict[str, Any]:
+    """The document that describes these operations of a server with these apps."""
     schemas, refs = _schemas(operations)
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe(operation, refs)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe(operation, refs, apps)
     return {
         "openapi": "3.1.0",
         "info": {"title": "live_gateway", "version": __version__, "summary": "Run agents, and keep their sessions and artifacts."},
@@ -43,12 +42,12 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def _describe(operation: Operation, refs: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+def _describe(operation: Operation, refs: dict[Any, dict[str, Any]], apps: Sequence[str]) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.tag],
         "summary": operation.summary,
-        "parameters": [*_path_parameters(operation.path), *_other_parameters(operation)],
+        "parameters": [*_path_parameters(operation.path, apps), *_other_parameters(operation)],
         "responses": _responses(operation, refs),
     }
     if operation.body is not None:
@@ -59,9 +58,9 @@ def _describe(operation: Operation, refs: dict[Any, dict[str, Any]]) -> dict[str
     return described
 
 
-def _path_parameters(path: str) -> list[dict[str, Any]]:
-    names = re.findall(r"{(\w+)}", path)
-    return [{"name": name, "in": "path", "required": True, "schema": _PATH[name]} for name in names]
+def _path_parameters(path: str, apps: Sequence[str]) -> list[dict[str, Any]]:
+    schemas = {**_PATH, "app_name": {"enum": list(apps)}}
+    return [{"name": name, "in": "path", "required": True, "schema": schemas[name]} for name in re.findall(r"{(\w+)}", path)]
 
 
 def _other_parameters(operation: Operation) -> list[dict[str, Any]]:
@@ -74,7 +73,7 @@ def _other_parameters(operation: Operation) -> list[dict[str, Any]]:
 def _responses(operation: Operation, refs: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     schema = refs[operation.answers] if operation.answers is not None else {"type": "null"}
     if operation.media_type != "application/json":
-        schema = {"type": "string"}
+        schema = _frame(schema)
     responses: dict[str, Any] = {"200": {"description": "OK", "content": {operation.media_type: {"schema": schema}}}}
     body = (400, 408, 413, 415) if operation.body is not None else ()
     invalid = operation.body is not None or operation.parameters or "_id}" in operation.path
@@ -82,6 +81,13 @@ def _responses(operation: Operation, refs: dict[Any, dict[str, Any]]) -> dict[st
         content = {"application/json": {"schema": refs[InvalidRequest if status == 422 else Problem]}}
         responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
     return responses
+
+
+def _frame(schema: dict[str, Any]) -> dict[str, Any]:
+    """One frame of a stream of events, whose data is JSON of this schema, or of an `ErrorFrame`."""
+    data = {"anyOf": [schema, {"$ref": _REF.format(name=ErrorFrame.__name__)}]}
+    content = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
+    return {"type": "object", "properties": {"id": {"type": "string"}, "data": content}}
 
 
 def _schemas(operations: Sequence[Operation]) -> tuple[dict[str, Any], dict[Any, dict[str, Any]]]:

@@ -13,7 +13,7 @@ from typing import Self
 
 import msgspec
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from live_gateway.channel import ChannelClosed
 from live_gateway.events import Event, replace
@@ -96,12 +96,13 @@ class EventStream(Response):
         self._on_gone()
 
     async def _send_all(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await self._put(send, {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         first = b"id: %d\n\n" % self._first_id if self._first_id else b""
-        await self._put(send, first + self._frames(self._missed))
+        if first := first + self._frames(self._missed):
+            await self._put(send, _body(first))
         while (chunk := await self._next_chunk()) is not None:
-            await self._put(send, chunk)
-        await self._put(send, self._ending(), more=False)
+            await self._put(send, _body(chunk))
+        await self._put(send, _body(self._ending(), more=False))
 
     async def _next_chunk(self) -> bytes | None:
         """What can be sent at once; None at the end."""
@@ -147,10 +148,13 @@ class EventStream(Response):
         problem = self._follower.problem if self._follower is not None else None
         return b"data: " + error_frame(problem) + b"\n\n" if problem is not None else b""
 
-    async def _put(self, send: Send, body: bytes, *, more: bool = True) -> None:
-        if body or not more:
-            async with asyncio.timeout(self._send_s):
-                await send({"type": "http.response.body", "body": body, "more_body": more})
+    async def _put(self, send: Send, message: Message) -> None:
+        async with asyncio.timeout(self._send_s):
+            await send(message)
+
+
+def _body(data: bytes, *, more: bool = True) -> Message:
+    return {"type": "http.response.body", "body": data, "more_body": more}
 
 
 def _data(event: Event) -> bytes:

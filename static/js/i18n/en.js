@@ -92,7 +92,7 @@ const en = {
   'side.session': 'Session',
 
   'timing.last': 'Last answer',
-  'timing.silence': 'of it, waiting for more',
+  'timing.silence': 'of it, your closing pause',
   'timing.median': 'Median',
   'timing.rtt': 'Network round trip',
   'timing.lag': 'Speech on its way',

@@ -93,7 +93,7 @@ const zh = {
   'side.session': '会话',
 
   'timing.last': '最近一次',
-  'timing.silence': '其中等待您说完',
+  'timing.silence': '其中您的结尾停顿',
   'timing.median': '中位数',
   'timing.rtt': '网络往返',
   'timing.lag': '在途语音',

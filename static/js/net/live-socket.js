@@ -80,7 +80,7 @@ export class LiveSocket extends EventTarget {
   renew() {
     if (this.link !== 'ready') return;
     this.#drop();
-    this.#open();
+    this.#open('connecting');
   }
 
   /** @param {object} message @returns {boolean} whether there was a connection to send it on */
@@ -97,13 +97,14 @@ export class LiveSocket extends EventTarget {
     else if (this.uplink.admit(chunk, this.socket.bufferedAmount)) this.#sendFrame(chunk, 0);
   }
 
-  #open() {
+  /** @param {Link} [link] how to call it, if not a first try or another one */
+  #open(link = this.attempt > 0 || this.session !== '' ? 'reconnecting' : 'connecting') {
     clearTimeout(this.timer);
     if (!navigator.onLine) {
       this.#change('offline');
       return;
     }
-    this.#change(this.attempt > 0 || this.session !== '' ? 'reconnecting' : 'connecting');
+    this.#change(link);
     const socket = new WebSocket(this.url, [SUBPROTOCOL]);
     socket.binaryType = 'arraybuffer';
     this.socket = socket;

@@ -11,14 +11,14 @@ from live_gateway.agents.context import InvocationContext
 from live_gateway.content import Content, FunctionCall
 from live_gateway.errors import PluginError, StorageError, UpstreamQuota
 from live_gateway.plugins.base import Plugin
-from live_gateway.testing.scripted_model import ScriptedModel, calls
+from live_gateway.testing.scripted_model import Answer, ScriptedModel, calls
 from live_gateway.tools.function import tool
 from tests.support.http_client import HttpClient
 from tests.support.rest import SESSIONS, answering, asking, client_of, rest_runner
 
 pytestmark = pytest.mark.virtual_time
 
-ACTIONS = {"stateDelta": {}, "artifactDelta": {}, "requestedAuthConfigs": {}, "requestedToolConfirmations": {}}
+ACTIONS: dict[str, Any] = {"stateDelta": {}, "artifactDelta": {}, "requestedAuthConfigs": {}, "requestedToolConfirmations": {}}
 
 
 def get_weather(city: str) -> dict[str, Any]:
@@ -76,7 +76,13 @@ async def test_arguments_of_a_call_are_always_there() -> None:
 
 async def test_snake_case_and_unknown_fields() -> None:
     body = {"app_name": "app", "user_id": "u", "session_id": "s", "new_message": {"parts": [{"text": "hi", "thought": None}]}, "flavour": 1}
-    nothing = {"functionCallEventId": None, "invocationId": None, "customMetadata": {}, "serviceTier": None, "stateDelta": {}}
+    nothing: dict[str, Any] = {
+        "functionCallEventId": None,
+        "invocationId": None,
+        "customMetadata": {},
+        "serviceTier": None,
+        "stateDelta": {},
+    }
     async with client_of(rest_runner(ScriptedModel(["Hi.", "Hi."]))) as client:
         await opened(client)
         assert len((await client.post("/run", body)).json) == 1
@@ -135,8 +141,6 @@ async def test_missing_session_is_known_before_anything_starts(path: str) -> Non
 
 async def test_errors_of_model_store_and_plugin_are_told_with_their_status() -> None:
     class Broken(Plugin):
-        name = "broken"
-
         async def on_user_message(self, invocation: InvocationContext, content: Content) -> Content | None:
             raise ValueError("the words of a plugin")
 
@@ -149,7 +153,7 @@ async def test_errors_of_model_store_and_plugin_are_told_with_their_status() -> 
         foreign = await client.post("/run", asking())
         assert (foreign.status, foreign.json["code"]) == (500, "internal")
         assert b"secret" not in foreign.body
-    async with client_of(rest_runner(ScriptedModel([]), plugins=[Broken()])) as client:
+    async with client_of(rest_runner(ScriptedModel([]), plugins=[Broken("broken")])) as client:
         await opened(client)
         answer = await client.post("/run", asking())
         assert (answer.status, answer.json["code"]) == (500, PluginError.code)
@@ -174,8 +178,8 @@ async def test_answer_to_a_call_that_nobody_made() -> None:
 # contract: HITL-01, HITL-07
 # case: K-REST-06, K-REST-07
 async def test_two_cycles_of_a_long_running_call() -> None:
-    asked = [FunctionCall(id="fc-1", name="ask_boss", args={"what": "a"}), "I asked."]
-    again = [FunctionCall(id="fc-2", name="ask_boss", args={"what": "b"}), "I asked again.", "He said no."]
+    asked: list[Answer] = [FunctionCall(id="fc-1", name="ask_boss", args={"what": "a"}), "I asked."]
+    again: list[Answer] = [FunctionCall(id="fc-2", name="ask_boss", args={"what": "b"}), "I asked again.", "He said no."]
     async with client_of(rest_runner(ScriptedModel([*asked, *again]), tools=[ask_boss])) as client:
         await opened(client)
         first = (await client.post("/run", asking())).json
@@ -285,8 +289,8 @@ async def test_client_that_leaves_does_not_end_the_run_unless_it_asks_for_it() -
         async with client_of(rest_runner(ScriptedModel([[gate, "Here."]]))) as client:
             await opened(client)
             async with client.open("POST", f"/run{query}", data=asking()) as exchange:
-                while not (await client.get(f"{SESSIONS}/s")).json["events"]:
-                    await asyncio.sleep(0)
+                await asyncio.sleep(1)
+                assert len((await client.get(f"{SESSIONS}/s")).json["events"]) == 1
                 exchange.leave()
                 await asyncio.sleep(1)
                 gate.set()
@@ -299,12 +303,10 @@ async def test_runs_end_with_the_server() -> None:
     ended: list[str] = []
 
     class Watching(Plugin):
-        name = "watching"
-
         async def after_run(self, invocation: InvocationContext) -> None:
             ended.append(invocation.invocation_id)
 
-    client = client_of(rest_runner(ScriptedModel([[gate, "Never."]]), plugins=[Watching()]))
+    client = client_of(rest_runner(ScriptedModel([[gate, "Never."]]), plugins=[Watching("watching")]))
     async with client:
         await opened(client)
         async with client.open("POST", "/run_sse", data=asking()) as exchange:

@@ -19,7 +19,7 @@ from live_gateway.server.rest import runs as serving
 from live_gateway.testing.scripted_model import ScriptedModel, pieces
 from live_gateway.tools.function import tool
 from tests.support.http_client import Frame, HttpClient
-from tests.support.rest import SESSIONS, asking, client_of, rest_runner
+from tests.support.rest import SESSIONS, answering, asking, client_of, rest_runner
 
 pytestmark = pytest.mark.virtual_time
 
@@ -143,18 +143,40 @@ async def test_event_with_content_and_artifact_is_split_as_google_adk_does() -> 
         await ctx.save_artifact("picture", Part(text="a cat"))
         return {}
 
-    for whole in (False, True):
-        model = ScriptedModel([FunctionCall(id="fc-1", name="draw", args={}), "Drawn."])
-        async with client_of(rest_runner(model, tools=[draw])) as client:
-            await opened(client)
-            async with client.open("POST", "/run_sse", data=asking()) as exchange:
-                frames = await exchange.frames()
-            drawn = [frame for frame in frames if frame.data and frame.data["seq"] == 3]
-            assert [(frame.id, "content" in frame.data, frame.data["actions"]["artifactDelta"]) for frame in drawn] == [
-                (None, True, {}),
-                (3, False, {"picture": 0}),
-            ]
-            break
+    model = ScriptedModel([FunctionCall(id="fc-1", name="draw", args={}), "Drawn."])
+    async with client_of(rest_runner(model, tools=[draw])) as client:
+        await opened(client)
+        async with client.open("POST", "/run_sse", data=asking()) as exchange:
+            frames = await exchange.frames()
+        drawn = [frame for frame in frames if frame.data and frame.data["seq"] == 3]
+        assert [(frame.id, "content" in frame.data, frame.data["actions"]["artifactDelta"]) for frame in drawn] == [
+            (None, True, {}),
+            (3, False, {"picture": 0}),
+        ]
+
+
+async def test_answer_that_names_its_event_gets_whole_events() -> None:
+    @tool(long_running=True)
+    async def order() -> dict[str, Any]:
+        """Order."""
+        return {"status": "ordered"}
+
+    @tool
+    async def draw(ctx: ToolContext) -> dict[str, Any]:
+        """Draw."""
+        await ctx.save_artifact("picture", Part(text="a cat"))
+        return {}
+
+    model = ScriptedModel([FunctionCall(id="a", name="order"), "Ordered.", FunctionCall(id="b", name="draw"), "Drawn."])
+    async with client_of(rest_runner(model, tools=[order, draw])) as client:
+        await opened(client)
+        call = (await client.post("/run", asking())).json[0]
+        answer = answering("a", "order", {}, functionCallEventId=call["id"])
+        async with client.open("POST", "/run_sse", data=answer) as exchange:
+            frames = await exchange.frames()
+        (drawn,) = [frame for frame in frames if frame.data and frame.data["actions"]["artifactDelta"]]
+        assert "content" in drawn.data
+        assert drawn.id == drawn.data["seq"]
 
 
 # contract: RUN-03
@@ -294,13 +316,11 @@ async def test_runs_and_readers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     async with client_of(rest_runner(ScriptedModel([[gate, "Done."]]))) as client:
         await opened(client)
         resume = {"Last-Event-ID": "1"}
-        async with (
-            client.open("POST", "/run_sse", data=asking()) as one,
-            client.open("POST", "/run_sse", data=asking(), headers=resume) as two,
-        ):
+        async with client.open("POST", "/run_sse", data=asking()) as one:
             assert await one.frame() == Frame(id=1)
             assert (await client.post("/run", asking())).status == 503
-            await two.started()
-            assert (await client.post("/run_sse", asking(), headers=resume)).status == 429
-            gate.set()
-            assert texts(await one.frames()) == texts(await two.frames()) == ["Done.@2"]
+            async with client.open("POST", "/run_sse", data=asking(), headers=resume) as two:
+                assert await two.started() == 200
+                assert (await client.post("/run_sse", asking(), headers=resume)).status == 429
+                gate.set()
+                assert texts(await one.frames()) == texts(await two.frames()) == ["Done.@2"]
