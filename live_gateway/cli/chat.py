@@ -61,10 +61,10 @@ class Chat:
             try:
                 text = self._ask(PROMPT)
             except EOFError:
-                self._printer.line("", "")
+                self._printer.note("")
                 return
             except KeyboardInterrupt:
-                self._printer.line("", "\n(Ctrl-D ends)")
+                self._printer.note("(Ctrl-D ends)")
                 continue
             if text.strip():
                 self._converse(text)
@@ -93,7 +93,7 @@ class Chat:
         try:
             parts = [question.answered(self._decide(question)) for question in questions]
         except (EOFError, KeyboardInterrupt):
-            self._printer.line("", "\n(not answered)")
+            self._printer.note("(not answered)")
             return None
         return Content(role=USER, parts=parts) if parts else None
 

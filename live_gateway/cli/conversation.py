@@ -83,12 +83,12 @@ class Conversation:
 
 def open_questions(events: Iterable[Event]) -> list[Question]:
     """What the person at the console is asked in these events."""
-    questions = []
-    for event in events:
-        for call in event.function_calls:
-            if call.name in (CONFIRM, ASK) and call.id in event.long_running_tool_ids:
-                questions.append(Question(call.id, call.name, _wording(call.name, call.args or {}), call.name == CONFIRM))
-    return questions
+    return [
+        Question(call.id, call.name, _wording(call.name, call.args or {}), call.name == CONFIRM)
+        for event in events
+        for call in event.function_calls
+        if call.name in (CONFIRM, ASK) and call.id in event.long_running_tool_ids
+    ]
 
 
 def _wording(name: str, args: dict[str, Any]) -> str:

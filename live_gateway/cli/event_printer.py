@@ -39,6 +39,12 @@ class EventPrinter:
         self._stream.write(f"{printable(label)[: _LABEL - 1]:{_LABEL}}{printable(text)}\n")
         self._stream.flush()
 
+    def note(self, text: str) -> None:
+        """Write a line without a label, below what the person typed."""
+        self._end_line()
+        self._stream.write(f"\n{printable(text)}\n")
+        self._stream.flush()
+
     def finish(self) -> None:
         """The run is over, or was stopped: what was begun stays as it is."""
         self._end_line()

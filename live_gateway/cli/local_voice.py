@@ -14,23 +14,27 @@ from live_gateway.models.cascade import CascadeLimits, CascadeLiveModel
 from live_gateway.models.cascade.connection import CascadeConnection
 from live_gateway.models.keyword import KeywordModel
 from live_gateway.models.live import ConnectionNotice, LiveMessage, LiveModel, LiveSetup
-from live_gateway.voice.local import LocalVoice, available
+from live_gateway.voice.local import Availability, LocalVoice, available
 from live_gateway.voice.workers import Workers
 
 VOICE_MISSING = "voice_missing"
 """Code of the notice that a client gets whose words cannot be heard here."""
 
 
-def missing_voice() -> str | None:
-    """What the embedded voice lacks on this machine, and the command that brings it; None when it is there."""
+def missing_voice() -> Availability | None:
+    """What the embedded voice lacks on this machine; None when it is all there."""
     availability = available()
-    if availability.ok:
-        return None
-    commands = " && ".join(_here(command) for command in availability.commands)
-    return f"the local voice is not installed ({', '.join(availability.missing)} missing); run: {commands}"
+    return None if availability.ok else availability
 
 
-def with_live_models(agent: LlmAgent, missing: str | None) -> LlmAgent:
+def how_to_install(missing: Availability) -> str:
+    """What is missing, and the command for the environment that this program runs in, whichever is active in the terminal."""
+    python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
+    commands = [command.replace("python -m pip ", "pip ").replace("pip ", f"{python} -m pip ", 1) for command in missing.commands]
+    return f"the local voice is not installed ({', '.join(missing.missing)} missing); run: {' && '.join(commands)}"
+
+
+def with_live_models(agent: LlmAgent, missing: Availability | None) -> LlmAgent:
     """The agent, and every agent below it, with a live model and a text model; those that have one keep it. The given one is not changed.
 
     The embedded voice begins to load now, in the background, if any agent needs it. missing: what `missing_voice` says.
@@ -48,18 +52,12 @@ def needs_voice(agent: Agent) -> bool:
     return (isinstance(agent, LlmAgent) and agent.live_model is None) or any(needs_voice(child) for child in agent.sub_agents)
 
 
-def _equipped(agent: Agent, missing: str | None) -> Agent:
+def _equipped(agent: Agent, missing: Availability | None) -> Agent:
     return with_live_models(agent, missing) if isinstance(agent, LlmAgent) else agent
 
 
-def _live_model(model: Model, missing: str | None) -> LiveModel:
-    return CascadeLiveModel.local(model) if missing is None else TextOnlyModel(model, missing)
-
-
-def _here(command: str) -> str:
-    """The command for the environment that this program runs in, whichever is active in the terminal."""
-    python = f'"{sys.executable}"' if " " in sys.executable else sys.executable
-    return command.replace("python -m pip ", "pip ").replace("pip ", f"{python} -m pip ", 1)
+def _live_model(model: Model, missing: Availability | None) -> LiveModel:
+    return CascadeLiveModel.local(model) if missing is None else TextOnlyModel(model, str(missing))
 
 
 class TextOnlyModel:

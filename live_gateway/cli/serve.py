@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from live_gateway import telemetry
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.cli.load import load_agent
-from live_gateway.cli.local_voice import missing_voice, needs_voice, with_live_models
+from live_gateway.cli.local_voice import how_to_install, missing_voice, needs_voice, with_live_models
 from live_gateway.cli.problems import CommandError, Exit
 from live_gateway.errors import ConfigurationError, GatewayError
 from live_gateway.runner import Runner
@@ -18,6 +18,7 @@ from live_gateway.server.app import create_app
 from live_gateway.server.run import serve
 from live_gateway.sessions import OpenableSessionService, default_path, open_session_service
 from live_gateway.settings import Settings, SettingsError, load_settings
+from live_gateway.voice.local import Availability
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,7 +77,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise CommandError(str(error)) from None
 
 
-def _announce(runner: Runner, settings: Settings, missing: str | None) -> Callable[[str], None]:
+def _announce(runner: Runner, settings: Settings, missing: Availability | None) -> Callable[[str], None]:
     """What to say once clients can connect: what is served, where, and what to do next."""
 
     def announce(address: str) -> None:
@@ -88,7 +89,7 @@ def _announce(runner: Runner, settings: Settings, missing: str | None) -> Callab
             "Stop with Ctrl-C.",
         ]
         if missing is not None:
-            lines.insert(1, f"It only answers typed messages: {missing}")
+            lines.insert(1, f"It only answers typed messages: {how_to_install(missing)}")
         print("\n".join(lines), file=sys.stdout, flush=True)
 
     return announce

@@ -67,11 +67,11 @@ def scripted_gemini(script: str, *, host: str = "127.0.0.1", port: int = 0) -> F
     Raises `ConfigurationError` for a name that is neither.
     """
     if script in SCRIPTS:
-        steps: Sequence[Step] = SCRIPTS[script]
+        scripts: Sequence[Sequence[Step]] = [SCRIPTS[script]]
     elif Path(script).is_file():
         from live_gateway.testing.recording import replay
 
-        steps = replay(Path(script))
+        scripts = replay(Path(script))
     else:
         raise ConfigurationError(f"there is no script {script!r}; there are {', '.join(SCRIPTS)}, and recordings by their path")
-    return FakeGemini(steps, allow=_ANYTHING, again=True, host=host, port=port)
+    return FakeGemini(*scripts, allow=_ANYTHING, again=True, host=host, port=port)

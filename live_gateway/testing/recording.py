@@ -1,8 +1,9 @@
 """Writes down what a client and Gemini Live say to each other, for `FakeGemini` to say it again.
 
 The recorder stands in between: it listens on this machine, and passes every frame on to the service and back. Point the client's base URL
-at it. A recording is a text file of one JSON object a line: first `{"recording": 1, "model": ...}`, then for each frame
-`{"t": seconds, "from": "client" | "model", "frame": {...}}`, and for each close `{"t": ..., "close": code}`.
+at it. A recording is a text file of one JSON object a line: first `{"recording": 1}`, then for each frame
+`{"t": seconds, "connection": number, "from": "client" | "model", "frame": {...}}`, and for each close by the service
+`{"t": ..., "connection": ..., "close": code}`.
 
 No key gets into it: headers are not written, and resumption handles are replaced by numbered ones. What people said does get into it.
 `shorten` cuts every piece of audio to its first milliseconds, where the content does not matter.
@@ -18,7 +19,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TextIO
+from typing import Any, Final, Self, TextIO, TypeAlias
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -26,18 +27,22 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.http11 import Request, Response
 
+from live_gateway.channel import Channel
 from live_gateway.errors import ConfigurationError
-from live_gateway.testing.gemini_steps import Step, close, expect_utterance, send
+from live_gateway.testing.gemini_steps import Step, close, expect_tool_response, expect_utterance, send
 
 MAX_FRAME: Final = 16 * 1024 * 1024
 SHORTENED_MS: Final = 20
 _PASSED_HEADERS: Final = frozenset({"x-goog-api-key", "authorization", "x-goog-user-project"})
-_REPLAYED_PAUSE_S: Final = 0.3
-"""A shorter silence of the model within a turn is not a place at which it waited for the user."""
+MAX_LINES: Final = 10_000
+_Socket: TypeAlias = ServerConnection | ClientConnection
 
 
 class Recorder:
-    """Stands between a client and the service, and records. upstream: the service's base URL. shorten_ms: keep so much of each piece of audio."""
+    """Stands between a client and the service, and records.
+
+    upstream: the service's base URL. shorten_ms: keep only so much of each piece of audio.
+    """
 
     def __init__(
         self,
@@ -55,8 +60,10 @@ class Recorder:
         self._shorten_ms = shorten_ms
         self._port = port
         self._handles: dict[str, str] = {}
+        self._connections = 0
         self._server: Server | None = None
-        self._file: TextIO | None = None
+        self._lines: Channel[str] = Channel(MAX_LINES)
+        self._group = asyncio.TaskGroup()
         self._began = 0.0
 
     @property
@@ -66,9 +73,11 @@ class Recorder:
         return f"http://127.0.0.1:{next(iter(self._server.sockets)).getsockname()[1]}"
 
     async def __aenter__(self) -> Self:
-        self._file = await asyncio.to_thread(self._path.open, "w", encoding="utf-8")
+        file = await asyncio.to_thread(self._path.open, "w", encoding="utf-8")
         self._began = time.monotonic()
-        self._write({"recording": 1})
+        await self._group.__aenter__()
+        self._group.create_task(self._write_down(file), name="write the recording")
+        await self._write({"recording": 1})
         self._server = await serve(
             self._relay,
             "127.0.0.1",
@@ -83,10 +92,21 @@ class Recorder:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         assert self._server is not None
-        assert self._file is not None
         self._server.close()
         await self._server.wait_closed()
-        await asyncio.to_thread(self._file.close)
+        self._lines.close()
+        await self._group.__aexit__(None, None, None)
+
+    async def _write_down(self, file: TextIO) -> None:
+        """Lines go to the file in a thread, as many as there are each time."""
+        try:
+            async for line in self._lines:
+                lines = [line]
+                while len(self._lines):
+                    lines.append(await self._lines.get())
+                await asyncio.to_thread(file.writelines, lines)
+        finally:
+            await asyncio.to_thread(file.close)
 
     async def _dial(self, connection: ServerConnection, request: Request) -> Response | None:
         headers = [(name, value) for name, value in request.headers.raw_items() if name.lower() in _PASSED_HEADERS]
@@ -109,28 +129,30 @@ class Recorder:
 
     async def _relay(self, client: ServerConnection) -> None:
         upstream: ClientConnection = client.upstream  # type: ignore[attr-defined]
+        self._connections += 1
+        number = self._connections
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._pass_on("client", client, upstream), name="record up")
-            group.create_task(self._pass_on("model", upstream, client), name="record down")
+            group.create_task(self._pass_on(number, "client", client, upstream), name="record up")
+            group.create_task(self._pass_on(number, "model", upstream, client), name="record down")
 
-    async def _pass_on(self, who: str, source: ServerConnection | ClientConnection, sink: ServerConnection | ClientConnection) -> None:
+    async def _pass_on(self, number: int, who: str, source: _Socket, sink: _Socket) -> None:
         try:
             while True:
                 frame = await source.recv(decode=False)
-                self._record(who, frame)
+                await self._record(number, who, frame)
                 await sink.send(frame, text=who == "client")
         except ConnectionClosed as closed:
             code, reason = (closed.rcvd.code, closed.rcvd.reason) if closed.rcvd is not None else (1006, "")
-            if who == "model" and closed.rcvd is not None and not closed.rcvd_then_sent is False:
-                self._write({"t": self._now(), "close": code})
+            if who == "model" and not closed.rcvd_then_sent:  # not the answer to the client's own close
+                await self._write({"t": self._now(), "connection": number, "close": code})
             await sink.close(code if code not in (1005, 1006) else 1001, reason)
 
-    def _record(self, who: str, frame: bytes) -> None:
+    async def _record(self, number: int, who: str, frame: bytes) -> None:
         try:
             message = json.loads(frame)
         except ValueError:
             return
-        self._write({"t": self._now(), "from": who, "frame": self._cleaned(message)})
+        await self._write({"t": self._now(), "connection": number, "from": who, "frame": self._cleaned(message)})
 
     def _cleaned(self, value: Any, key: str = "") -> Any:
         if isinstance(value, Mapping):
@@ -151,9 +173,8 @@ class Recorder:
         kept = data[: hz * (self._shorten_ms or SHORTENED_MS) // 1000 * 2]
         return {**blob, "data": base64.b64encode(kept).decode()}
 
-    def _write(self, line: Mapping[str, Any]) -> None:
-        assert self._file is not None
-        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    async def _write(self, line: Mapping[str, Any]) -> None:
+        await self._lines.put(json.dumps(line, ensure_ascii=False) + "\n")
 
     def _now(self) -> float:
         return round(time.monotonic() - self._began, 3)
@@ -170,40 +191,60 @@ def read_recording(path: Path) -> list[dict[str, Any]]:
     return lines[1:]
 
 
-def replay(path: Path) -> list[Step]:
-    """The steps that say again what the model said in a recording, waiting for the user where the model had waited for him.
+def replay(path: Path) -> list[list[Step]]:
+    """A script for each connection of a recording: what the model said, waiting where it had waited.
 
-    It had where the client had sent something to be answered, or audio, before a piece that opens a turn.
+    It had waited for the user where the client had sent something and a new turn began, and for the answers to its calls.
     """
-    steps: list[Step] = []
-    frames: list[Mapping[str, Any]] = []
-    asked = turn_open = False
+    scripts: dict[int, _Replayed] = {}
     for line in read_recording(path):
+        script = scripts.setdefault(line["connection"], _Replayed())
         if "close" in line:
-            if frames:
-                steps.append(send(*frames))
-                frames = []
-            steps.append(close(line["close"]))
-            break
-        frame = line["frame"]
-        if line["from"] == "client":
-            asked = asked or not ("setup" in frame)
-            continue
+            script.add(close(line["close"] if line["close"] not in (1005, 1006) else 1001))
+        elif line["from"] == "client":
+            script.client(line["frame"])
+        else:
+            script.model(line["frame"])
+    return [script.finished() for script in scripts.values()]
+
+
+class _Replayed:
+    """A script that grows with the lines of one connection."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._frames: list[Mapping[str, Any]] = []
+        self._asked = False
+        self._turn_open = False
+
+    def add(self, step: Step) -> None:
+        self._send()
+        self._steps.append(step)
+
+    def client(self, frame: Mapping[str, Any]) -> None:
+        answer = frame.get("toolResponse") or frame.get("tool_response")
+        if answer is not None:
+            self.add(expect_tool_response())
+        self._asked = self._asked or ("setup" not in frame and answer is None)
+
+    def model(self, frame: Mapping[str, Any]) -> None:
         if "setupComplete" in frame:
-            continue
-        content = frame.get("serverContent") or {}
-        if asked and not turn_open and _opens_turn(frame):
-            if frames:
-                steps.append(send(*frames))
-                frames = []
-            steps.append(expect_utterance())
-            asked, turn_open = False, True
-        frames.append(frame)
-        if content.get("turnComplete"):
-            turn_open = False
-    if frames:
-        steps.append(send(*frames))
-    return steps
+            return
+        if self._asked and not self._turn_open and _opens_turn(frame):
+            self.add(expect_utterance())
+            self._asked, self._turn_open = False, True
+        self._frames.append(frame)
+        if (frame.get("serverContent") or {}).get("turnComplete"):
+            self._turn_open = False
+
+    def finished(self) -> list[Step]:
+        self._send()
+        return self._steps
+
+    def _send(self) -> None:
+        if self._frames:
+            self._steps.append(send(*self._frames))
+            self._frames = []
 
 
 def _opens_turn(frame: Mapping[str, Any]) -> bool:

@@ -62,26 +62,27 @@ def is_echo(heard: str, reply: str, limit: float = ECHO_OVERLAP) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BargeInConfig:
-    """When speech over an answer that plays counts. Milliseconds, but for `probability`, `level` and the two likenesses.
+    """When speech over an answer that plays counts. Milliseconds, but for `probability`, `level` and the likenesses.
 
     voiced_ms of window_ms have to be speech (above `probability`) and not too faint (mean absolute sample above `level`) before the words
-    are looked at. sure_ms: with this much audio and two looks it is the user, while echo is to be reckoned with. quiet_ms: so long nothing
-    was heard of an answer that played, so the listener's echo cancellation works, and one look is enough. warm_up_ms: for so long after
-    the first answer began to play, it may still be learning; until then `warm_up_voiced_ms` are wanted. likeness, early_likeness: from
-    there on audio of at least `sure_ms`, or of `early_ms`, is the answer itself (`EchoReference`).
+    are looked at. In audio of `user_ms` or more that is less like the answer than `unlike` it is the user; of `echo_ms` or more and as much
+    alike as `alike`, or `the_same` at any length, the answer (`EchoReference`). quiet_ms: so long nothing was heard of an answer that played, so the listener's echo
+    cancellation works, and the first look counts. warm_up_ms: for so long after the first answer began to play it may still be learning;
+    until then `warm_up_voiced_ms` are wanted.
     """
 
     voiced_ms: int = 250
     window_ms: int = 350
     probability: float = 0.7
     level: float = 40.0
-    sure_ms: int = 1_200
-    quiet_ms: int = 1_500
+    user_ms: int = 1_000
+    unlike: float = 0.66
+    echo_ms: int = 1_200
+    alike: float = 0.68
+    the_same: float = 0.84
+    quiet_ms: int = 3_000
     warm_up_ms: int = 2_000
     warm_up_voiced_ms: int = 500
-    likeness: float = 0.68
-    early_ms: int = 700
-    early_likeness: float = 0.72
 
 
 class BargeIn:
@@ -98,7 +99,6 @@ class BargeIn:
         self._played = 0
         self._quiet = 0
         self._quiet_before = 0
-        self._looks = 0
         self._echo_level = 0.0
 
     @property
@@ -124,10 +124,10 @@ class BargeIn:
             self._echo_level = 0.0
         else:
             self._played += samples
+            self._watch(samples, probability)
             self._echo_level *= 0.5 ** (samples / (_FORGETS_S * INPUT_HZ))
             if level < _LOUDER * self._echo_level:
                 probability = 0.0
-            self._watch(samples, probability)
         config = self._config
         self._recent.append((samples, probability > config.probability and level > config.level))
         if probability > config.probability:
@@ -141,26 +141,23 @@ class BargeIn:
     def began(self) -> None:
         """New speech, of which the last frames are already part."""
         self._loud_enough = False
-        self._looks = 0
 
     def judge(self, heard: str, reply: str, likeness: float, length_ms: int, *, last: bool = False) -> Verdict:
         """Whose words these are. likeness: to the sound of the reply. length_ms: of the audio they stand in. last: the speech is over.
 
-        A piece of echo is easily heard as something else, and a short one may sound like anything: hence two looks, and `sure_ms`.
+        A piece of echo is easily heard as something else, and a short one may sound like anything: short speech is judged when it is over.
         """
         words, config = normalise(heard), self._config
         if not words or not self._loud_enough:
             return "unsure"
-        if likeness >= (config.likeness if length_ms >= config.sure_ms else config.early_likeness) and length_ms >= config.early_ms:
+        if likeness >= config.alike and length_ms >= config.echo_ms:
             self._learn_echo()
             return "echo"
-        if is_echo(heard, reply):
-            self._looks = 0
+        if likeness >= config.the_same or is_echo(heard, reply):
             return "echo"
-        sure = self._looks and length_ms >= config.sure_ms
-        if last or not reply or sure or words in _COMMANDS or self._quiet_before >= config.quiet_ms * MS:
+        unlike = likeness < config.unlike and length_ms >= config.user_ms
+        if last or unlike or not reply or words in _COMMANDS or self._quiet_before >= config.quiet_ms * MS:
             return "user"
-        self._looks += 1
         return "unsure"
 
     @property
@@ -181,7 +178,6 @@ class BargeIn:
         levels = sorted(self._levels)
         if levels:
             self._echo_level = max(self._echo_level, levels[len(levels) * 9 // 10])
-        self._looks = 0
 
 
 def _letters(text: str) -> str:

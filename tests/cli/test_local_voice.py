@@ -8,7 +8,7 @@ import pytest
 
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.cli import local_voice
-from live_gateway.cli.local_voice import TextOnlyModel, missing_voice, needs_voice, with_live_models
+from live_gateway.cli.local_voice import TextOnlyModel, how_to_install, missing_voice, needs_voice, with_live_models
 from live_gateway.content import user_content
 from live_gateway.models.cascade import CascadeLiveModel
 from live_gateway.models.keyword import KeywordModel
@@ -16,7 +16,7 @@ from live_gateway.models.live import AudioOut, ConnectionNotice, LiveMessage, Li
 from live_gateway.testing import ScriptedLiveModel, ScriptedModel
 from live_gateway.voice.local import Availability
 
-MISSING = "the local voice is not installed"
+MISSING = Availability(("hibari-tts",), ('pip install "live-gateway[voice]"',))
 
 
 def test_an_agent_with_a_live_model_keeps_it() -> None:
@@ -48,17 +48,18 @@ def test_with_the_voice_installed_the_agent_speaks(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_missing_is_said_with_the_command_for_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_voice, "available", lambda: Availability(("hibari-tts",), ('pip install "live-gateway[voice]"',)))
+    monkeypatch.setattr(local_voice, "available", lambda: MISSING)
     monkeypatch.setattr(sys, "executable", "/opt/my env/bin/python")
+    assert missing_voice() is MISSING
     expected = 'the local voice is not installed (hibari-tts missing); run: "/opt/my env/bin/python" -m pip install "live-gateway[voice]"'
-    assert missing_voice() == expected
+    assert how_to_install(MISSING) == expected
     monkeypatch.setattr(local_voice, "available", Availability)
     assert missing_voice() is None
 
 
 @pytest.mark.parametrize("modality", ["TEXT", "AUDIO"])
 async def test_without_the_voice_typed_messages_are_answered_in_writing(modality: str) -> None:
-    model = TextOnlyModel(ScriptedModel(["Fine, thanks."]), MISSING)
+    model = TextOnlyModel(ScriptedModel(["Fine, thanks."]), str(MISSING))
     received: list[LiveMessage] = []
     setup = LiveSetup(modality="TEXT" if modality == "TEXT" else "AUDIO")
     async with model.connect(setup) as connection:
@@ -68,7 +69,7 @@ async def test_without_the_voice_typed_messages_are_answered_in_writing(modality
             message = await connection.receive()
             assert message is not None
             received.append(message)
-    assert received[0] == ConnectionNotice("voice_missing", {"message": MISSING})
+    assert received[0] == ConnectionNotice("voice_missing", {"message": str(MISSING)})
     words = "".join(message.text for message in received if isinstance(message, TextOut | Transcript))
     assert words == "Fine, thanks."
     assert not any(isinstance(message, AudioOut) for message in received)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,12 +58,13 @@ def test_it_says_where_it_is_what_is_missing_and_what_to_do_next(capsys: pytest.
     from live_gateway.cli import serve
     from live_gateway.runner import Runner
     from live_gateway.settings import Settings
+    from live_gateway.voice.local import Availability
 
     runner = Runner.in_memory("app", LlmAgent(name="demo"))
-    serve._announce(runner, Settings(store="memory://"), "the local voice is not installed; run: pip install it")("http://127.0.0.1:8080")
+    serve._announce(runner, Settings(store="memory://"), Availability(("hibari-tts",), ("pip install it",)))("http://127.0.0.1:8080")
     assert capsys.readouterr().out.splitlines() == [
         "Serving the agent 'demo': http://127.0.0.1:8080 in a browser, ws://127.0.0.1:8080/live for programs.",
-        "It only answers typed messages: the local voice is not installed; run: pip install it",
+        f"It only answers typed messages: the local voice is not installed (hibari-tts missing); run: {sys.executable} -m pip install it",
         "Conversations are kept in memory://.",
         "Try it from another terminal: live-gateway talk FILE.wav --url ws://127.0.0.1:8080/live",
         "Stop with Ctrl-C.",
