@@ -1,6 +1,6 @@
 """An agent on a Gemini text model, with the voice of this machine. The key is taken from GEMINI_API_KEY or GOOGLE_API_KEY.
 
-GEMINI_API_KEY=... live-gateway serve examples/gemini_agent.py
+Serve it with `live-gateway serve examples/gemini_agent.py`.
 """
 
 import os

@@ -1,6 +1,6 @@
 """An agent on a chat-completions server (Ollama, vLLM, llama.cpp, a hosted one), with the voice of this machine.
 
-OPENAI_BASE_URL=http://127.0.0.1:11434/v1 MODEL=qwen3:4b live-gateway serve examples/openai_agent.py
+Set OPENAI_BASE_URL, MODEL and, where the server wants one, OPENAI_API_KEY; serve it with `live-gateway serve examples/openai_agent.py`.
 """
 
 import os

@@ -1,6 +1,6 @@
 """A recogniser of your own: any program that reads a WAV file from standard input and prints the words.
 
-RECOGNISER="my-recogniser --language de" live-gateway serve examples/own_recogniser.py
+Set RECOGNISER to its command and serve this with `live-gateway serve examples/own_recogniser.py`.
 """
 
 import io

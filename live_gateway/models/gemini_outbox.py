@@ -131,13 +131,13 @@ class Outbox:
 
     def keep(self, entry: Streamed) -> None:
         """Keep audio or a mark for the next connection. More than two seconds of audio: the oldest is dropped."""
+        if isinstance(entry, Mark) and sum(isinstance(kept, Mark) for kept in self._stream) >= MAX_MARKS:
+            raise ModelError(f"{MAX_MARKS} activity marks already wait for the connection to the model")
         self._stream.append(entry)
         if isinstance(entry, bytes):
             self._audio_bytes += len(entry)
-            while self._audio_bytes > MAX_AUDIO_BYTES:
-                self._drop_oldest_audio()
-        elif sum(isinstance(kept, Mark) for kept in self._stream) > MAX_MARKS:
-            raise ModelError(f"{MAX_MARKS} activity marks already wait for the connection to the model")
+        while self._audio_bytes > MAX_AUDIO_BYTES:
+            self._drop_oldest_audio()
 
     def take_dropped_ms(self) -> int:
         """How much audio was dropped since the last call, in ms."""

@@ -73,11 +73,13 @@ class Sender:
         await self._stream(Mark(None))
 
     async def begin(self, link: Link, history: Sequence[bytes]) -> None:
-        """Everything that goes before new input: the history, what waits, in order; then new input finds the link. Raises `LinkLost`."""
+        """Everything that goes before new input: the history, what waits, in order; then new input finds the link.
+
+        If the link is lost over it, whoever receives will notice by itself, after what the model had still sent.
+        """
         self._outbox.connected()
         for frame in history:
-            self._outbox.count()
-            await link.send(frame)
+            await self._send(link, frame)
         while True:
             if (message := self._outbox.next_message()) is not None:
                 await self._send_message(link, message)

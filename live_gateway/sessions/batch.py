@@ -92,8 +92,9 @@ class Delete:
 
 
 @dataclass(slots=True)
-class _Log:
-    """What the transaction knows of one session: its row, locked, and what this batch adds to it."""
+class Log:
+    """What the transaction knows of one session: its row, locked, and what this batch adds to it. `head`: number of the last event before;
+    `delta`: what the batch changes in the session's own state, keys bare."""
 
     key: int
     head: int
@@ -109,7 +110,7 @@ class _Log:
 class Appended:
     """A transaction's appends, to be settled when it is committed: an event or an error for each, and the logs to move handles along."""
 
-    logs: dict[Key, _Log]
+    logs: dict[Key, Log]
     results: list[Event | GatewayError]
 
     def advance_handles(self, appends: Sequence[Append]) -> None:
@@ -147,7 +148,7 @@ def store_appends(connection: Connection, appends: Sequence[Append], *, careful:
     return Appended(logs, results)
 
 
-def _place(append: Append, log: _Log | None, *, again: bool) -> Event | GatewayError:
+def _place(append: Append, log: Log | None, *, again: bool) -> Event | GatewayError:
     """The event with its number, added to its log; or why not."""
     if log is None:
         return SessionNotFound(f"session {append.session.id!r} was not found")
@@ -168,7 +169,7 @@ def _place(append: Append, log: _Log | None, *, again: bool) -> Event | GatewayE
     return placed
 
 
-def _event_row(append: Append, event: Event, log: _Log) -> dict[str, Any]:
+def _event_row(append: Append, event: Event, log: Log) -> dict[str, Any]:
     return {
         "session": log.key,
         "place": event.seq - log.head,
@@ -180,17 +181,17 @@ def _event_row(append: Append, event: Event, log: _Log) -> dict[str, Any]:
     }
 
 
-def _lock_sessions(connection: Connection, appends: Sequence[Append]) -> dict[Key, _Log]:
+def _lock_sessions(connection: Connection, appends: Sequence[Append]) -> dict[Key, Log]:
     keys = sorted({append.key for append in appends})
     with_state = any(append.record.delta.session for append in appends)
     if len(keys) == 1:
         rows = execute(connection, _LOCK[True, with_state], _names(keys))
     else:
         rows = connection.execute(_LOCK[False, with_state], _names(keys))
-    return {(app, user, name): _Log(key, head, state) for key, app, user, name, head, state in rows}
+    return {(app, user, name): Log(key, head, state) for key, app, user, name, head, state in rows}
 
 
-def _find_stored(connection: Connection, appends: Sequence[Append], logs: Mapping[Key, _Log]) -> None:
+def _find_stored(connection: Connection, appends: Sequence[Append], logs: Mapping[Key, Log]) -> None:
     by_number = {log.key: log for log in logs.values()}
     wanted = {(logs[append.key].key, append.record.event.id) for append in appends if append.key in logs}
     query = select(events.c.session_key, events.c.id, events.c.seq, events.c.body)
@@ -198,7 +199,7 @@ def _find_stored(connection: Connection, appends: Sequence[Append], logs: Mappin
         by_number[row.session_key].seen[row.id] = row
 
 
-def _move_sessions(connection: Connection, logs: Iterable[_Log]) -> None:
+def _move_sessions(connection: Connection, logs: Iterable[Log]) -> None:
     moved = [log for log in logs if log.added]
     heads = [{"session": log.key, "count": len(log.added), "time": log.added[-1].timestamp} for log in moved]
     execute(connection, _MOVE_HEAD, heads)
@@ -207,7 +208,7 @@ def _move_sessions(connection: Connection, logs: Iterable[_Log]) -> None:
         execute(connection, _SET_STATE, states)
 
 
-def _read_missed(connection: Connection, appends: Sequence[Append], logs: Mapping[Key, _Log]) -> None:
+def _read_missed(connection: Connection, appends: Sequence[Append], logs: Mapping[Key, Log]) -> None:
     """Read what handles of this batch have missed, inside the transaction: when that fails, nothing is stored."""
     behind: dict[Key, int] = {}
     for append in appends:
@@ -233,6 +234,8 @@ def merge_shared_states(connection: Connection, deltas: Sequence[tuple[Key, Stat
 
 
 def _merge_rows(connection: Connection, table: Table, deltas: Mapping[tuple[str, ...], Mapping[str, Any]]) -> None:
+    if not deltas:
+        return
     names = [column.name for column in table.primary_key.columns]
     here = and_(*(table.c[name] == bindparam(f"row_{name}") for name in names))
     for owner, delta in sorted(deltas.items()):

@@ -17,6 +17,7 @@ from live_gateway.events import Event
 from live_gateway.sessions.base import Session
 from live_gateway.sessions.batch import Append, Create, Delete, create_session, delete_session, store_appends
 from live_gateway.sessions.engine import Transactions
+from live_gateway.sessions.heads import Heads
 from live_gateway.telemetry import get_logger
 
 Work: TypeAlias = Append | Create | Delete
@@ -66,10 +67,20 @@ class CommitQueue:
     again with the same content; only after the last one do those who wait get a `StorageError`.
     """
 
-    def __init__(self, database: Transactions, where: str, patience: Patience, *, capacity: int = 1024, largest: int = 256) -> None:
+    def __init__(
+        self,
+        database: Transactions,
+        where: str,
+        patience: Patience,
+        *,
+        heads: Heads | None = None,
+        capacity: int = 1024,
+        largest: int = 256,
+    ) -> None:
         self._database = database
         self._where = where
         self._patience = patience
+        self._heads = heads
         self._largest = largest
         self._queue: Channel[_Job] = Channel(capacity)
         self.transactions = 0
@@ -131,6 +142,8 @@ class CommitQueue:
                 await self._transact(jobs, careful=careful, again=attempt > 1)
                 return
             except Exception as error:  # the edge to foreign drivers: they raise what they like, and those who wait must hear of it
+                if self._heads is not None:
+                    self._heads.failed()
                 if isinstance(error, IntegrityError) and not careful:
                     careful = True  # an id is there already; now find out which
                     continue
@@ -156,23 +169,24 @@ class CommitQueue:
         async with asyncio.timeout(self._patience.write):
             outcome = await self._database.run(lambda connection: _perform(connection, works, careful=careful, again=again))
         self.transactions += 1
-        outcome.advance_handles()
+        outcome.committed(self._heads)
         for job, result in zip(jobs, outcome.results, strict=True):
             job.settle(result)
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
+    """What a transaction did. `committed` is called after it: handles move along, and the heads where the store keeps them."""
+
     results: Sequence[Result | GatewayError]
-    advance_handles: Callable[[], None] = lambda: None
+    committed: Callable[[Heads | None], None]
 
 
 def _perform(connection: Connection, works: Sequence[Work], *, careful: bool, again: bool) -> _Outcome:
     """Carry out works of one kind."""
     appends = [work for work in works if isinstance(work, Append)]
     if appends:
-        appended = store_appends(connection, appends, careful=careful, again=again)
-        return _Outcome(appended.results, lambda: appended.advance_handles(appends))
+        return _append(connection, appends, careful=careful, again=again)
     results: list[Result | GatewayError] = []
     for work in works:
         if isinstance(work, Create):
@@ -180,7 +194,26 @@ def _perform(connection: Connection, works: Sequence[Work], *, careful: bool, ag
         elif isinstance(work, Delete):
             delete_session(connection, work)
             results.append(None)
-    return _Outcome(results)
+
+    def committed(heads: Heads | None) -> None:
+        for work in works:
+            if heads is not None and isinstance(work, Create):
+                heads.created(work)
+            elif heads is not None and isinstance(work, Delete):
+                heads.deleted(work.key)
+
+    return _Outcome(results, committed)
+
+
+def _append(connection: Connection, appends: Sequence[Append], *, careful: bool, again: bool) -> _Outcome:
+    appended = store_appends(connection, appends, careful=careful, again=again)
+
+    def committed(heads: Heads | None) -> None:
+        appended.advance_handles(appends)
+        if heads is not None:
+            heads.appended(appends, appended)
+
+    return _Outcome(appended.results, committed)
 
 
 def _as_storage_error(error: Exception, where: str) -> StorageError:

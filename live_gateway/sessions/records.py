@@ -90,8 +90,9 @@ def advance(session: Session, events: Iterable[Event]) -> None:
             session.last_update_time = event.timestamp
             delta.update(event.actions.state_delta)
     if delta:
-        session.state = _with_delta(session.state, delta)
+        session.state = with_delta(session.state, delta)
 
 
-def _with_delta(state: Mapping[str, Any], delta: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_delta(state: Mapping[str, Any], delta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A read-only state with these changes, prefixes included."""
     return MappingProxyType({**state, **read_only(delta)})

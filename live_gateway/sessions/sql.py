@@ -13,9 +13,10 @@ from live_gateway.clock import Clock, SystemClock
 from live_gateway.errors import GatewayError, SessionNotFound, StorageError
 from live_gateway.events import Event
 from live_gateway.sessions.base import Session
-from live_gateway.sessions.batch import Append, Create, Delete, handle_of, read_session, select_sessions
+from live_gateway.sessions.batch import Append, Create, Delete, Key, handle_of, read_session, select_sessions
 from live_gateway.sessions.commit import CommitQueue, Patience, Work
 from live_gateway.sessions.engine import Database, Transactions, parse_database_url
+from live_gateway.sessions.heads import Heads
 from live_gateway.sessions.records import check_names, is_storable, make_record, new_session_id
 from live_gateway.sessions.schema import check_version, prepare_schema, sessions
 from live_gateway.sessions.state import check_delta, split_delta
@@ -47,6 +48,7 @@ class SqlSessionService:
         self._reader: Transactions | None = None
         self._writer: Transactions | None = None
         self._queue: CommitQueue | None = None
+        self._heads: Heads | None = None
 
     async def __aenter__(self) -> Self:
         """Open the database and make its tables if it is empty.
@@ -104,7 +106,10 @@ class SqlSessionService:
         key = (app_name, user_id, session_id)
         if not all(is_storable(name) for name in key):
             raise SessionNotFound("no session has such a name")
-        return await self._read(lambda connection: read_session(connection, key, recent=recent, after=after, after_seq=after_seq))
+        known = None
+        if self._heads is not None and after_seq is not None and recent is None and after is None:
+            known = self._heads.get(key, after_seq)
+        return known or await self._read_session(key, recent, after, after_seq)
 
     async def list(self, *, app_name: str, user_id: str | None = None) -> Sequence[Session]:
         query = select_sessions().where(sessions.c.app_name == app_name).order_by(sessions.c.update_time.desc(), sessions.c.key.desc())
@@ -130,6 +135,17 @@ class SqlSessionService:
     def transactions(self) -> int:
         """How many write transactions were committed so far."""
         return 0 if self._queue is None else self._queue.transactions
+
+    async def _read_session(self, key: Key, recent: int | None, after: float | None, after_seq: int | None) -> Session:
+        def read(connection: Connection) -> Session:
+            return read_session(connection, key, recent=recent, after=after, after_seq=after_seq)
+
+        if self._heads is None:
+            return await self._read(read)
+        with self._heads.reading(key) as reading:
+            session = await self._read(read)
+            self._heads.keep(reading, session)
+        return session
 
     async def _submit(self, work: Work) -> Any:
         if self._queue is None:
@@ -163,10 +179,12 @@ class SqlSessionService:
         self._reader = database.reader(self._patience.write)
         self._writer = database.writer(self._patience.write)
         await self._writer.run(lambda connection: prepare_schema(connection, where, database.schema))
-        self._queue = CommitQueue(self._writer, where, self._patience)
+        self._heads = Heads() if database.path is not None else None  # of PostgreSQL there may be other writers
+        self._queue = CommitQueue(self._writer, where, self._patience, heads=self._heads)
 
     async def _close(self) -> None:
         reader, writer, self._reader, self._writer, self._queue = self._reader, self._writer, None, None, None
+        self._heads = None
         for engine in (reader, writer):  # the writer last: the last connection of an SQLite file empties its log
             if engine is not None:
                 await engine.close()

@@ -19,10 +19,10 @@ import json
 import socket
 import ssl
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, Self
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -89,7 +89,8 @@ class FakeGemini:
         self.connections: list[FakeGeminiConnection] = []
         self.refused = 0
         self.problems: list[str] = []
-        self.calls: set[str] = set()
+        self._calls: set[str] = set()
+        self._changed = asyncio.Event()
 
     @property
     def base_url(self) -> str:
@@ -148,6 +149,20 @@ class FakeGemini:
         if error is None:
             self.verify()
 
+    async def until(self, done: Callable[[], bool], seconds: float = 5.0) -> None:
+        """Wait until this is true; asked again whenever something was sent, played or closed. Raises `AssertionError` after so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not done():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(self._report(0)) from None
+
+    async def played(self, seconds: float = 5.0) -> None:
+        """Wait until every script was played to its end."""
+        await self.until(lambda: len(self.connections) >= len(self._scripts) and all(all(c.done) for c in self.connections), seconds)
+
     async def serve_forever(self) -> None:
         """Serve until cancelled; for a program."""
         async with self:
@@ -164,7 +179,7 @@ class FakeGemini:
             self.refused += 1
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "no script is left\n")
         number = len(self.connections) + 1
-        played = FakeGeminiConnection(script, self._allow, f"connection {number}", request, self.calls)
+        played = FakeGeminiConnection(script, self._allow, f"connection {number}", request, self._calls, self._changed.set)
         self.connections.append(played)
         connection.played = played  # type: ignore[attr-defined]
         first = script[0]
@@ -175,10 +190,7 @@ class FakeGemini:
 
     async def _serve(self, connection: ServerConnection) -> None:
         played: FakeGeminiConnection = connection.played  # type: ignore[attr-defined]
-        try:
-            await played.play(connection)
-        except _Deviation as deviation:
-            played.problems.append(str(deviation))
+        await played.play(connection)
         if played.problems:
             await connection.close(1007, "not as the script says")
 
@@ -194,10 +206,19 @@ class FakeGemini:
 class FakeGeminiConnection:
     """One connection that plays one script.
 
-    path, headers: of the upgrade. setup: what the client set up. sent: everything that it sent, in order. closed_with: its close code.
+    path, headers: of the upgrade. setup: what the client set up. sent: everything that it sent, in order. closed: it is over, and
+    closed_with is the close code.
     """
 
-    def __init__(self, script: Sequence[Step], allow: Collection[SentKind], title: str, request: Request, calls: set[str]) -> None:
+    def __init__(
+        self,
+        script: Sequence[Step],
+        allow: Collection[SentKind],
+        title: str,
+        request: Request,
+        calls: set[str],
+        changed: Callable[[], None],
+    ) -> None:
         self.path = request.path
         self.headers = dict(request.headers.raw_items())
         self.setup: dict[str, Any] | None = None
@@ -205,10 +226,12 @@ class FakeGeminiConnection:
         self.problems: list[str] = []
         self.done = [False] * len(script)
         self.closed_with: int | None = None
+        self.closed = False
         self._script = script
         self._allow = allow
         self._title = title
         self._calls = calls
+        self._changed = changed
         self._inbox: Channel[Sent] = Channel(MAX_INBOX)
         self._binary = True
         self._slow_s = 0.0
@@ -245,13 +268,19 @@ class FakeGeminiConnection:
                 for index, step in enumerate(self._script):
                     await self._step(step)
                     self.done[index] = True
+                    self._changed()
                 await self._rest()
+            except _Deviation as deviation:
+                self.problems.append(str(deviation))
             except (ConnectionClosed, ChannelClosed):
                 if self._script and isinstance(self._script[-1], Repeat) and all(self.done[:-1]):
                     self.done[-1] = True
             finally:
                 reader.cancel()
+                self._changed()
         self.closed_with = connection.close_code
+        self.closed = True
+        self._changed()
 
     def report(self) -> str:
         """The script with what is done and what is left, what was sent, and what was wrong with it."""
@@ -265,16 +294,19 @@ class FakeGeminiConnection:
         try:
             while True:
                 self._take(await self._socket.recv())
-        except (ConnectionClosed, _Deviation):
-            self._inbox.close()
+        except ConnectionClosed:
+            pass
+        except _Deviation as deviation:
+            self.problems.append(str(deviation))
+        self._inbox.close()
 
     def _take(self, frame: str | bytes) -> None:
         try:
             sent = parse(frame)
         except Unacceptable as error:
-            self._deviate(str(error))
+            raise _Deviation(str(error)) from error
         if (sent.kind == "setup") != (self.setup is None):
-            self._deviate("the set-up comes first, and once")
+            raise _Deviation("the set-up comes first, and once")
         if sent.kind == "setup":
             self.setup = sent.value
         if sent.kind == "audio":
@@ -284,15 +316,12 @@ class FakeGeminiConnection:
             self._check_answers(sent.value)
         self.sent.append(sent)
         self._inbox.put_nowait(sent)
+        self._changed()
 
     def _check_answers(self, value: Mapping[str, Any]) -> None:
         for response in value["functionResponses"]:
             if response["id"] not in self._calls:
-                self._deviate(f"an answer to the call {response['id']!r}, which was never made")
-
-    def _deviate(self, problem: str) -> NoReturn:
-        self.problems.append(problem)
-        raise _Deviation(problem)
+                raise _Deviation(f"an answer to the call {response['id']!r}, which was never made")
 
     async def _step(self, step: Step) -> None:  # noqa: C901 - one branch for each kind of step is the clearest form
         match step:

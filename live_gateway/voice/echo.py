@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from statistics import median
 from typing import Literal
 
 from live_gateway.voice.base import INPUT_HZ
@@ -30,11 +31,11 @@ _COMMANDS = frozenset(
 """Said over an answer, and not by it, these need no second look."""
 _PAUSE_MS = 300
 """A shorter pause does not divide speech."""
-_LOUDER = 2.0
-"""Speech counts when it is so many times louder than the echo that was found."""
+_LOUDER = 3.0
+"""Speech counts when it is so many times louder than what echo usually is: echo itself seldom gets there."""
 _FORGETS_S = 4.0
 """After so long only half of the echo's loudness is believed any more."""
-_REMEMBERED_FRAMES = 50
+_REMEMBERED_FRAMES = 40
 _HALLUCINATED = frozenset(["you", "so", "thank you", "mm", "mhm", "hm", "hmm", "uh", "um", "you know"])
 _HALLUCINATION_MS = 400
 
@@ -65,10 +66,10 @@ class BargeInConfig:
     """When speech over an answer that plays counts. Milliseconds, but for `probability`, `level` and the likenesses.
 
     voiced_ms of window_ms have to be speech (above `probability`) and not too faint (mean absolute sample above `level`) before the words
-    are looked at. In audio of `user_ms` or more that is less like the answer than `unlike` it is the user; of `echo_ms` or more and as much
-    alike as `alike`, or `the_same` at any length, the answer (`EchoReference`). quiet_ms: so long nothing was heard of an answer that played, so the listener's echo
-    cancellation works, and the first look counts. warm_up_ms: for so long after the first answer began to play it may still be learning;
-    until then `warm_up_voiced_ms` are wanted.
+    are looked at. In audio of `user_ms` or more that is less like the answer than `unlike` it is the user; of `echo_ms` or more and as
+    much alike as `alike`, or `the_same` at any length, the answer (`EchoReference`). quiet_ms: so long nothing was heard of an answer that
+    played, so the listener's echo cancellation works, and the first look counts. warm_up_ms: for so long after the first answer began to
+    play it may still be learning; until then `warm_up_voiced_ms` are wanted.
     """
 
     voiced_ms: int = 250
@@ -112,9 +113,9 @@ class BargeIn:
         return self._loud_enough
 
     @property
-    def knows_echo(self) -> bool:
-        """Whether it is known how loud the echo is, so that it is no longer taken for speech."""
-        return self._echo_level > 0
+    def least_loudness(self) -> float:
+        """What is less loud than this is taken for echo; 0 while its loudness is not known."""
+        return _LOUDER * self._echo_level
 
     def listen(self, pcm: bytes, probability: float, *, playing: bool) -> float:
         """One more frame; `playing` until its echo has died away. The probability that it is speech of the user."""
@@ -126,7 +127,7 @@ class BargeIn:
             self._played += samples
             self._watch(samples, probability)
             self._echo_level *= 0.5 ** (samples / (_FORGETS_S * INPUT_HZ))
-            if level < _LOUDER * self._echo_level:
+            if level < self.least_loudness:
                 probability = 0.0
         config = self._config
         self._recent.append((samples, probability > config.probability and level > config.level))
@@ -174,10 +175,9 @@ class BargeIn:
         self._quiet = 0
 
     def _learn_echo(self) -> None:
-        """What was just heard is as loud as the echo gets; the loudest tenth is left to chance."""
-        levels = sorted(self._levels)
-        if levels:
-            self._echo_level = max(self._echo_level, levels[len(levels) * 9 // 10])
+        """How loud the echo is that was just heard: the median, since the user may already be speaking over its end."""
+        if self._levels:
+            self._echo_level = max(self._echo_level, median(self._levels))
 
 
 def _letters(text: str) -> str:

@@ -23,6 +23,7 @@ from live_gateway.voice.base import FRAME_SAMPLES, INPUT_HZ
 from live_gateway.voice.level import loudness
 
 MS = INPUT_HZ // 1000
+_SOME_FRAMES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +193,19 @@ class Segmenter:
         while self._frames and self._position - self._first - self._frames[0].samples >= keep_ms * MS:
             self._first += self._frames.pop(0).samples
         self._drop(self._first)
+
+    def only_louder(self, level: float) -> bool:
+        """Of what is open only frames of at least this loudness were meant for us: the segment begins with them. False when there are none."""
+        self._frames = [_Frame(f.samples, f.voiced and f.energy >= level, f.energy) for f in self._frames]
+        loud = [index for index, frame in enumerate(self._frames) if frame.voiced]
+        if len(loud) < _SOME_FRAMES:
+            self.forget()
+            return False
+        before = max(0, loud[0] - _SOME_FRAMES)
+        self._first += sum(frame.samples for frame in self._frames[:before])
+        self._frames = self._frames[before:]
+        self._drop(self._first)
+        return True
 
     def decoded(self, seconds: float) -> None:
         """A recognition took this long: partial ones keep their distance."""

@@ -8,7 +8,9 @@ import json
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -20,7 +22,7 @@ from live_gateway.cli.conversation import ASK, CONFIRM, Conversation
 from live_gateway.cli.main import main
 from live_gateway.cli.problems import Exit
 from live_gateway.cli.text_model import text_model, with_text_models
-from live_gateway.content import FunctionCall
+from live_gateway.content import FunctionCall, FunctionResponse
 from live_gateway.errors import UpstreamQuota
 from live_gateway.models.keyword import KeywordModel
 from live_gateway.sessions import InMemorySessionService, open_session_service
@@ -34,11 +36,19 @@ def lines_of(*said: str | type[BaseException]) -> Iterator[str | type[BaseExcept
     return iter([*said, EOFError])
 
 
-def chat(
-    answers: Sequence[Answer], *said: str | type[BaseException], tools: Sequence[FunctionTool] = ()
-) -> tuple[list[str], ScriptedModel]:
+@dataclass(frozen=True)
+class Shown:
+    """What a chat left behind. answers: the function responses that the person's messages held."""
+
+    lines: list[str]
+    model: ScriptedModel
+    answers: list[FunctionResponse]
+
+
+def chat(answers: Sequence[Answer], *said: str | type[BaseException], tools: Sequence[FunctionTool] = ()) -> Shown:
     """What the console shows when a person says these things."""
     model, typed, stream = ScriptedModel(answers), lines_of(*said), io.StringIO()
+    conversation = Conversation(LlmAgent(name="agent", model=model, tools=tools), InMemorySessionService(), streaming=True)
 
     def ask(prompt: str) -> str:
         line = next(typed)
@@ -47,16 +57,21 @@ def chat(
         return line
 
     with start_blocking_portal() as portal:
-        agent = LlmAgent(name="agent", model=model, tools=tools)
-        Chat(portal, Conversation(agent, InMemorySessionService(), streaming=True), stream, ask).talk()
-    return stream.getvalue().split("\n"), model
+        Chat(portal, conversation, stream, ask).talk()
+    stored = conversation.sessions.get(app_name="agent", user_id="user", session_id=conversation.session_id)
+    events = asyncio.run(stored).events
+    return Shown(
+        [line for line in stream.getvalue().split("\n") if line],
+        model,
+        [response for event in events if event.author == "user" for response in event.function_responses],
+    )
 
 
 # contract: CLI-01
 def test_answers_are_shown_once_and_the_session_is_kept() -> None:
-    lines, model = chat([pieces("Hello ", "there."), "Fine."], "hi", "  ", "how are you?")
-    assert [line for line in lines if line] == ["agent      Hello there.", "agent      Fine."]
-    assert [text for content in model.requests[1].contents for part in content.parts or () if (text := part.text)] == [
+    shown = chat([pieces("Hello ", "there."), "Fine."], "hi", "  ", "how are you?")
+    assert shown.lines == ["agent      Hello there.", "agent      Fine."]
+    assert [text for content in shown.model.requests[1].contents for part in content.parts or () if (text := part.text)] == [
         "hi",
         "Hello there.",
         "how are you?",
@@ -65,12 +80,12 @@ def test_answers_are_shown_once_and_the_session_is_kept() -> None:
 
 # contract: CLI-01
 def test_errors_are_shown_and_the_conversation_goes_on() -> None:
-    lines, _ = chat([UpstreamQuota("quota is used up"), KeyError("x"), "Fine."], "a", "b", "c")
-    assert [line for line in lines if line] == ["error      quota is used up", "error      KeyError: 'x'", "agent      Fine."]
+    shown = chat([UpstreamQuota("quota is used up"), KeyError("x"), "Fine."], "a", "b", "c")
+    assert shown.lines == ["error      quota is used up", "error      KeyError: 'x'", "agent      Fine."]
 
 
 def confirmation() -> tuple[FunctionCall, FunctionTool]:
-    async def wait() -> None:
+    async def wait(originalFunctionCall: dict[str, Any], toolConfirmation: dict[str, Any]) -> None:  # noqa: N803 - the names on the wire
         """Wait for the user."""
 
     wanted = {"originalFunctionCall": {"name": "wipe", "args": {"disk": "C"}}, "toolConfirmation": {"hint": "Dangerous:"}}
@@ -81,40 +96,39 @@ def confirmation() -> tuple[FunctionCall, FunctionTool]:
 @pytest.mark.parametrize(("answer", "confirmed"), [("yes", True), ("n", False)])
 def test_approvals_are_asked(answer: str, confirmed: bool) -> None:
     call, tool = confirmation()
-    lines, model = chat([call, "All right."], "wipe it", "perhaps", answer, tools=[tool])
-    assert "asked      Dangerous: wipe(disk='C')" in lines
-    assert lines[-3:] == ["agent      All right.", "", ""] or "agent      All right." in lines
-    last = (model.requests[-1].contents[-1].parts or [])[-1].function_response
-    assert last is not None
-    assert (last.name, last.response) == (CONFIRM, {"confirmed": confirmed})
+    shown = chat([call, "All right."], "wipe it", "perhaps", answer, tools=[tool])
+    assert "asked      Dangerous: wipe(disk='C')" in shown.lines
+    assert "agent      All right." in shown.lines
+    shown.model.verify()
+    assert [(each.id, each.name, each.response) for each in shown.answers] == [("c-1", CONFIRM, {"confirmed": confirmed})]
 
 
 # contract: CLI-01
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, EOFError])
 def test_approval_that_is_not_given_stays_open(ending: type[BaseException]) -> None:
     call, tool = confirmation()
-    lines, model = chat([call], "wipe it", ending, tools=[tool])
-    assert "(not answered)" in lines
-    model.verify()
+    shown = chat([call], "wipe it", ending, tools=[tool])
+    assert "(not answered)" in shown.lines
+    assert shown.answers == []
+    shown.model.verify()
 
 
 def test_agent_that_asks_for_input() -> None:
-    async def ask() -> None:
+    async def ask(message: str) -> None:
         """Ask the user."""
 
     call = FunctionCall(id="q-1", name=ASK, args={"message": "Which city?"})
-    lines, model = chat([call, "Oslo it is."], "weather", "Oslo", tools=[FunctionTool(ask, name=ASK, long_running=True)])
-    assert "asked      Which city?" in lines
-    last = (model.requests[-1].contents[-1].parts or [])[-1].function_response
-    assert last is not None
-    assert last.response == {"response": "Oslo"}
+    shown = chat([call, "Oslo it is."], "weather", "Oslo", tools=[FunctionTool(ask, name=ASK, long_running=True)])
+    assert "asked      Which city?" in shown.lines
+    shown.model.verify()
+    assert [(each.name, each.response) for each in shown.answers] == [(ASK, {"response": "Oslo"})]
 
 
 # contract: CLI-01
 def test_interrupt_at_the_prompt_ends_nothing() -> None:
-    lines, _ = chat(["Fine."], KeyboardInterrupt, "hi")
-    assert "(Ctrl-D ends)" in lines
-    assert "agent      Fine." in lines
+    shown = chat(["Fine."], KeyboardInterrupt, "hi")
+    assert "(Ctrl-D ends)" in shown.lines
+    assert "agent      Fine." in shown.lines
 
 
 AGENT = """
@@ -157,7 +171,7 @@ async def test_interrupt_stops_the_answer_and_neither_program_nor_session(tmp_pa
 FRUGAL = """
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.testing.scripted_model import ScriptedModel
-from live_gateway.content import FunctionCall
+from live_gateway.content import FunctionCall, FunctionResponse
 
 def look() -> dict[str, int]:
     "Look."
@@ -213,7 +227,7 @@ def test_text_model_is_the_agents_own_or_gemini_or_rules(monkeypatch: pytest.Mon
     assert text_model("gemini-x").name == "gemini-x"
     own, given = ScriptedModel([]), KeywordModel()
     child = LlmAgent(name="child")
-    root = LlmAgent(name="root", model=own, sub_agents=[CustomAgent(name="middle", run=lambda _ctx: aiter(()), sub_agents=[child])])  # type: ignore[arg-type, call-overload]
+    root = LlmAgent(name="root", model=own, sub_agents=[CustomAgent(name="middle", run=lambda _ctx: aiter(()), sub_agents=[child])])  # type: ignore[arg-type]
     equipped = with_text_models(root, given)
     assert equipped.model is own
     middle = equipped.sub_agents[0]

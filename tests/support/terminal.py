@@ -22,6 +22,8 @@ START_S = 60.0
 COMMAND_S = 120.0
 BY_HAND = ("run by hand", "needs a package registry")
 """Notes of blocks that no test can run."""
+_LOADING = re.compile(r"^notice +loading_voice\n", re.MULTILINE)
+"""Whether this comes depends on the machine's speed; the tutorial says so."""
 READY = "Stop with Ctrl-C."
 
 
@@ -70,7 +72,7 @@ class Terminal:
             [*programs[words[0]], *words[1:]], cwd=directory, env=environment, capture_output=True, text=True, timeout=COMMAND_S
         )
         assert done.returncode == 0, f"{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return _LOADING.sub("", done.stdout)
 
     def _serve(self, words: list[str], environment: dict[str, str]) -> str:
         self._stop()

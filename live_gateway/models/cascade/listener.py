@@ -196,12 +196,11 @@ class Listener:
         return self._barge_in.judge(text, self._answerer.spoken, likeness, length_ms, last=last)
 
     def _drop_echo(self) -> None:
-        """What is open is the answer itself. Once its loudness is known it opens nothing again; else its end is looked at once more."""
-        if self._barge_in.knows_echo:
-            self._segmenter.forget()
-            self._utterance = None
-        else:
+        """What is open is the answer itself, but perhaps for what is louder. While its loudness is not known its end is looked at again."""
+        if not self._barge_in.least_loudness:
             self._segmenter.shorten(ECHO_KEPT_MS)
+        elif not self._segmenter.only_louder(self._barge_in.least_loudness):
+            self._utterance = None
 
     async def _cut(self, segment: Segment) -> None:
         utterance = self._utterance
