@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 from benchmarks.store import LENGTHS, STORES
 from benchmarks.table import show, spread
@@ -44,7 +46,8 @@ class PromptModel:
 def main() -> None:
     """Print the tables."""
     _prompts()
-    asyncio.run(_turns())
+    asyncio.run(_turns("one turn, ms", "default"))
+    asyncio.run(_turns("one turn of which the model sees the newest message alone, ms", "none"))
     asyncio.run(_streaming())
 
 
@@ -100,23 +103,27 @@ def _speech(length: int) -> list[Event]:
     ]
 
 
-async def _turns() -> None:
+async def _turns(title: str, contents: Literal["default", "none"]) -> None:
     rows = []
     for name, opened in STORES.items():
+        medians = []
         cells = [name]
         for length in LENGTHS:
             async with opened() as service:
-                runner = await _prepared(service, length)
-                cells.append(spread([await _turn(runner) for _ in range(ROUNDS)], 3))
-        rows.append(cells)
-    show(["one turn, ms", *(f"{length} events" for length in LENGTHS)], rows)
+                runner = await _prepared(service, length, contents)
+                times = [await _turn(runner) for _ in range(ROUNDS)]
+            medians.append(statistics.median(times))
+            cells.append(spread(times, 3))
+        rows.append([*cells, f"{medians[-1] / medians[0]:.2f}"])
+    show([title, *(f"{length} events" for length in LENGTHS), "longest to shortest"], rows)
 
 
-async def _prepared(service: SessionService, length: int) -> Runner:
+async def _prepared(service: SessionService, length: int, contents: Literal["default", "none"] = "default") -> Runner:
     session = await service.create(app_name="bench", user_id="u", session_id="s")
     for event in _texts(length):
         await service.append_event(session, event)
-    runner = Runner(app_name="bench", agent=LlmAgent(name="bot", model=PromptModel()), session_service=service)
+    agent = LlmAgent(name="bot", model=PromptModel(), include_contents=contents)
+    runner = Runner(app_name="bench", agent=agent, session_service=service)
     await _read(runner, RunConfig())
     return runner
 

@@ -49,15 +49,23 @@ class RecentSessions:
         """Remember the events of a handle that holds all of them; the index over them."""
         key = (session.user_id, session.id)
         kept = self._kept.get(key)
-        history = kept.history if kept is not None and _goes_on(kept.events, session.events) else History()
-        history.follow(session.events)
-        self._forget(key)
+        if kept is None or not _goes_on(kept.events, session.events):
+            self._forget(key)
+            kept = _Kept([])
+        kept.history.follow(session.events)
         if session.events and len(session.events) == session.head_seq:
-            self._kept[key] = _Kept(list(session.events), history)
-            self._count += len(session.events)
+            self._take(key, kept, session.events[len(kept.events) :])
+        else:
+            self._forget(key)
         while self._count > self._max_events:
             self._forget(next(iter(self._kept)))
-        return history
+        return kept.history
+
+    def _take(self, key: _Key, kept: _Kept, fresh: list[Event]) -> None:
+        kept.events += fresh  # a copy of all of them would cost a long session more than the rest of its turn
+        self._count += len(fresh)
+        self._kept[key] = kept
+        self._kept.move_to_end(key)
 
     def _forget(self, key: _Key) -> None:
         kept = self._kept.pop(key, None)

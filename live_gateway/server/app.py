@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -23,6 +24,7 @@ from live_gateway.server.edge import Edge
 from live_gateway.server.gateway import Gateway, ServerConfig
 from live_gateway.server.live_socket import LiveSocket
 from live_gateway.server.rest import Rest
+from live_gateway.server.rest.problems import http_problem
 
 _MIME_TYPES = {
     ".js": "text/javascript",
@@ -85,7 +87,7 @@ def create_app(
     if pages is not None:
         routes.append(Mount("/static", _Pages(directory=pages)))
     edge = Middleware(Edge, hosts=gateway.config.hosts, origins=gateway.config.origins)
-    app = Starlette(routes=routes, middleware=[edge], lifespan=lifespan)
+    app = Starlette(routes=routes, middleware=[edge], lifespan=lifespan, exception_handlers={HTTPException: http_problem})
     app.state.gateway = gateway
     return app
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from live_gateway.clock import Clock, LoopClock
 from live_gateway.errors import ConfigurationError, SessionError, SessionNotFound
 from live_gateway.runner import Runner
-from live_gateway.server.outgoing import close_reason, encode, goaway
+from live_gateway.server.outgoing import Message, close_reason, encode, goaway
 
 SessionKey = tuple[str, str, str]
 """App, user and session."""
@@ -63,6 +63,10 @@ class Driver(Protocol):
 
     def end(self, ending: Ending) -> None:
         """End the connection; the first ending counts."""
+        ...
+
+    def tell(self, message: Message) -> None:
+        """Send its client a message."""
         ...
 
 
@@ -121,6 +125,11 @@ class Gateway:
         except TimeoutError:
             raise SessionError("The session is still in use by another connection.") from None
         self._drivers[key] = socket
+
+    def announce(self, key: SessionKey, message: Message) -> None:
+        """Tell whoever drives this session."""
+        if (driver := self._drivers.get(key)) is not None:
+            driver.tell(message)
 
     async def drain(self, deadline_s: float = 5.0) -> None:
         """Take no more clients, tell everybody to go away, and wait until they have gone, at most so long."""

@@ -87,6 +87,10 @@ class LiveSocket:
             self._ending = ending
             self._ended.set()
 
+    def tell(self, message: Message) -> None:
+        """Send the client a message."""
+        self._say(message)
+
     async def _accept(self) -> bool:
         offered = self._websocket.scope.get("subprotocols") or []
         if offered and SUBPROTOCOL not in offered:

@@ -1,7 +1,7 @@
 """The tables of the SQL store, and the check that a database has them in the version this program knows.
 
 Conversation data lives in four tables. A state row is one JSON document with bare keys; the history of a key is in the events' deltas.
-`schema_version` holds one number and nothing else.
+`alembic_version` holds one number and nothing else. How a store of an older version becomes one of this is in `migrations`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from sqlalchemy import (
     ForeignKey,
     Integer,
     MetaData,
+    String,
     Table,
     Text,
     UniqueConstraint,
@@ -27,6 +28,8 @@ from sqlalchemy.schema import CreateSchema
 from live_gateway.errors import StorageError
 
 SCHEMA_VERSION = 1
+FIRST_VERSION = 0
+"""The version before there were migrations; it is known by a table `schema_version`."""
 UPGRADE_COMMAND = "live-gateway db upgrade"
 
 metadata = MetaData()
@@ -74,7 +77,7 @@ user_states = Table(
     Column("state", Text, nullable=False),
 )
 
-schema_version = Table("schema_version", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
+alembic_version = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
 
 _ADVISORY_LOCK = 0x6C697665  # any fixed number: several processes may start on an empty database at once
 
@@ -84,28 +87,58 @@ def prepare_schema(connection: Connection, where: str, schema: str | None) -> No
 
     Raises `StorageError` naming `where` (no password in it).
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
-        if schema is not None:
-            connection.execute(CreateSchema(schema, if_not_exists=True))
-    found = set(inspect(connection).get_table_names())
-    if "schema_version" in found:
-        check_version(connection, where)
+    lock_schema(connection, schema)
+    version = version_of(connection)
+    if version is not None:
+        _check(version, where)
         return
-    if strangers := sorted(found.intersection(metadata.tables)):
-        raise StorageError(f"{where} has a table {strangers[0]!r} of another program; give the gateway a database or schema of its own")
+    check_no_strangers(connection, where)
     metadata.create_all(connection)
-    connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
+    connection.execute(insert(alembic_version).values(version_num=str(SCHEMA_VERSION)))
 
 
 def check_version(connection: Connection, where: str) -> None:
     """Raise `StorageError` unless the database has exactly the version that this program knows."""
-    if "schema_version" not in inspect(connection).get_table_names():
+    version = version_of(connection)
+    if version is None:
         raise StorageError(f"{where} holds no sessions yet; open it for writing first")
-    version = connection.execute(select(schema_version.c.version)).scalar_one_or_none()
-    if version == SCHEMA_VERSION:
-        return
-    known = f"{where} has schema version {version}, this program knows version {SCHEMA_VERSION}"
-    if version is not None and version > SCHEMA_VERSION:
-        raise StorageError(f"{known}; install a newer live-gateway ({UPGRADE_COMMAND!r} only goes forward)")
-    raise StorageError(f"{known}; make a copy of it, then run {UPGRADE_COMMAND!r}")
+    _check(version, where)
+
+
+def lock_schema(connection: Connection, schema: str | None) -> None:
+    """Keep other processes from changing the schema until the transaction ends. `schema`: a PostgreSQL schema to make if it is missing."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+        if schema is not None:
+            connection.execute(CreateSchema(schema, if_not_exists=True))
+
+
+def version_of(connection: Connection) -> int | None:
+    """The version of the tables in this database; None if it has none of ours."""
+    found = inspect(connection).get_table_names()
+    if "alembic_version" in found:
+        number = connection.execute(select(alembic_version.c.version_num)).scalar_one_or_none() or ""
+        return int(number) if number.isdecimal() else None
+    return FIRST_VERSION if "schema_version" in found else None
+
+
+def check_no_strangers(connection: Connection, where: str) -> None:
+    """Raise `StorageError` if there are tables of our names that are not ours."""
+    if strangers := sorted(set(inspect(connection).get_table_names()).intersection(metadata.tables)):
+        raise StorageError(f"{where} has a table {strangers[0]!r} of another program; give the gateway a database or schema of its own")
+
+
+def too_new(where: str, version: int) -> str:
+    """What to say about a store of a later version."""
+    return f"{_known(where, version)}; install a newer live-gateway ({UPGRADE_COMMAND!r} only goes forward)"
+
+
+def _check(version: int, where: str) -> None:
+    if version > SCHEMA_VERSION:
+        raise StorageError(too_new(where, version))
+    if version < SCHEMA_VERSION:
+        raise StorageError(f"{_known(where, version)}; stop what writes to it, make a copy, then run {UPGRADE_COMMAND!r}")
+
+
+def _known(where: str, version: int) -> str:
+    return f"{where} has schema version {version}, this program knows version {SCHEMA_VERSION}"

@@ -19,7 +19,7 @@ import json
 import socket
 import ssl
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
@@ -63,6 +63,7 @@ class _Deviation(Exception):
 class FakeGemini:
     """One script for each connection. `again`: the last script is played to every later connection too.
 
+    strict: whether leaving the block verifies it; for faults at random places it cannot be.
     allow: kinds of messages that are taken at any time and need not be in the script (`"audio"` for a microphone that is just on).
     connections: what came, oldest first; a refused one too. handshakes: how many were begun.
     """
@@ -72,6 +73,7 @@ class FakeGemini:
         *scripts: Sequence[Step],
         allow: Collection[SentKind] = (),
         again: bool = False,
+        strict: bool = True,
         tls: bool = False,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -79,6 +81,7 @@ class FakeGemini:
         self._scripts = [_with_setup(script) for script in scripts]
         self._allow = frozenset(allow)
         self._again = again
+        self._strict = strict
         self._host, self._port = host, port
         self._server: Server | None = None
         self._contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None = None
@@ -146,7 +149,7 @@ class FakeGemini:
             connection.stop()
         self._server.close()
         await self._server.wait_closed()
-        if error is None:
+        if error is None and self._strict:
             self.verify()
 
     async def until(self, done: Callable[[], bool], seconds: float = 5.0) -> None:
@@ -236,7 +239,7 @@ class FakeGeminiConnection:
         self._binary = True
         self._slow_s = 0.0
         self._heard = bytearray()
-        self._stopped = asyncio.Event()
+        self._gone = asyncio.Event()
         self._socket: ServerConnection
 
     @property
@@ -253,9 +256,13 @@ class FakeGeminiConnection:
         """The values of everything of one kind that was sent."""
         return [sent.value for sent in self.sent if sent.kind == kind]
 
+    async def ping(self) -> Awaitable[float]:
+        """Send a WebSocket ping; awaiting what it gives waits for the answer."""
+        return await self._socket.ping()
+
     def stop(self) -> None:
         """The server stops: whatever waits, goes."""
-        self._stopped.set()
+        self._gone.set()
         with contextlib.suppress(AttributeError):
             self._socket.transport.abort()
 
@@ -299,6 +306,7 @@ class FakeGeminiConnection:
         except _Deviation as deviation:
             self.problems.append(str(deviation))
         self._inbox.close()
+        self._gone.set()
 
     def _take(self, frame: str | bytes) -> None:
         try:
@@ -340,11 +348,11 @@ class FakeGeminiConnection:
             case Stall():
                 self._socket.transport.pause_reading()
                 self.done = [*self.done[: self._script.index(step)], *([True] * (len(self._script) - self._script.index(step)))]
-                await self._stopped.wait()
+                await self._gone.wait()
             case Pause(seconds):
-                await asyncio.sleep(seconds)
+                await self._unless_gone(asyncio.sleep(seconds))
             case Wait(gate):
-                await gate.wait()
+                await self._unless_gone(gate.wait())
             case Framing():
                 self._binary = self._binary if step.binary is None else step.binary
                 self._slow_s = step.slow_s or self._slow_s
@@ -408,6 +416,17 @@ class FakeGeminiConnection:
         out = array.array("h", (sample for index, sample in enumerate(heard) for _ in range(1 + index % 2)))
         step = 24_000 * 40 // 1000
         await self._send_all([audio_frame(out[begin : begin + step].tobytes()) for begin in range(0, len(out), step)])
+
+    async def _unless_gone(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Wait for this, but not beyond the client's leaving."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work), group.create_task(self._gone.wait())]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done = tasks[0].done()
+            for task in tasks:
+                task.cancel()
+        if not done:
+            raise ChannelClosed
 
     async def _call_declared(self) -> None:
         functions = declared(self.setup or {})

@@ -195,7 +195,7 @@ class Segmenter:
         self._drop(self._first)
 
     def only_louder(self, level: float) -> bool:
-        """Of what is open only frames of at least this loudness were meant for us: the segment begins with them. False when there are none."""
+        """Only frames of at least this loudness were meant for us: the segment begins with them. False when there are none."""
         self._frames = [_Frame(f.samples, f.voiced and f.energy >= level, f.energy) for f in self._frames]
         loud = [index for index, frame in enumerate(self._frames) if frame.voiced]
         if len(loud) < _SOME_FRAMES:

@@ -92,7 +92,7 @@ PYTHON = [block for page in pages() for block in blocks(page, "python")]
 def test_python_blocks_are_examples_or_run(block: Block) -> None:
     if found := re.fullmatch(r"(file|from): (\S+)(?: (\w+))?", block.note):
         assert (found[1] == "from") == (found[3] is not None)
-        assert block.text.rstrip() == source_of(found[2], found[3]).rstrip(), f"copy {found[2]} into {block.place}"
+        assert block.text.rstrip() == source_of(found[2], found[3]).rstrip(), f"{block.place} is old: run python -m tests.support.docs"
         return
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", block.text], capture_output=True, text=True, timeout=60, env=environment)

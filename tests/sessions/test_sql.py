@@ -94,7 +94,7 @@ async def test_the_tables(database: Store) -> None:
     async with database.sql() as service:
         _, reader = internals(service)
         tables = await reader.run(lambda connection: inspect(connection).get_table_names())
-    assert sorted(tables) == ["app_states", "events", "schema_version", "sessions", "user_states"]
+    assert sorted(tables) == ["alembic_version", "app_states", "events", "sessions", "user_states"]
 
 
 # contract: STATE-06
@@ -266,7 +266,7 @@ async def test_one_that_cannot_be_stored_does_not_fail_its_batch(database: Store
 async def test_another_schema_version_is_refused(database: Store, version: int, words: str) -> None:
     async with database.sql() as service:
         writer, _ = internals(service)
-        await writer.run(lambda connection: connection.execute(text(f"UPDATE schema_version SET version = {version}")))
+        await writer.run(lambda connection: connection.execute(text(f"UPDATE alembic_version SET version_num = '{version}'")))
     for read_only in (False, True):
         with pytest.raises(StorageError, match=f"schema version {version}, this program knows version 1.*{words}"):
             async with database.sql(read_only=read_only):

@@ -86,3 +86,19 @@ def source_of(path: str, name: str | None = None) -> str:
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             return "\n".join(text.splitlines()[first - 1 : node.end_lineno]) + "\n"
     raise LookupError(f"{path} has no {name}")
+
+
+_SHOWN = re.compile(r"(<!-- (?:file|from): (\S+)(?: (\w+))? -->\n)```python\n.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def refresh() -> None:
+    """Copy the examples into the blocks that show them."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        fresh = _SHOWN.sub(lambda match: f"{match[1]}```python\n{source_of(match[2], match[3]).rstrip()}\n```", text)
+        if fresh != text:
+            page.write_text(fresh, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -90,6 +91,8 @@ def _say(value: Any) -> str:
             return "nothing"
         case bool():
             return "yes" if value else "no"
+        case float() if not math.isfinite(value):
+            return "unknown"
         case int() | float():
             return format_number(value)
         case str():

@@ -58,7 +58,9 @@ def stem(word: str) -> str:
     if word in _CANONICAL:
         return _CANONICAL[word]
     plain = _strip(word)
-    return _CANONICAL.get(plain, plain)
+    if (same := _CANONICAL.get(plain) or _CANONICAL.get(plain + "e")) is not None:
+        return same
+    return plain.removesuffix("e") if len(plain) > 3 else plain
 
 
 def split_name(name: str) -> list[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from live_gateway.errors import BadMessage, GatewayError, public_error
@@ -107,6 +110,14 @@ def problem_response(error: BaseException) -> Response:
     headers = {"Retry-After": RETRY_AFTER_S} if public.retryable else {}
     problem = Problem(detail=public.message, code=public.code, retryable=public.retryable)
     return Response(msgspec.json.encode(problem), status, headers, "application/json")
+
+
+async def http_problem(_request: Request, error: Exception) -> Response:
+    """The answer to a request that leads nowhere: starlette's own errors, in the shape of all others."""
+    if not isinstance(error, HTTPException):
+        return problem_response(error)
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    return problem_response(Refused(error.status_code, error.detail, code, error.headers))
 
 
 def error_frame(error: BaseException) -> bytes:

@@ -14,6 +14,7 @@ from live_gateway.errors import SessionNotFound, ToolResponseNotExpected
 from live_gateway.events import USER, Event
 from live_gateway.runner import Runner
 from live_gateway.server.gateway import Gateway, SessionKey
+from live_gateway.server.outgoing import notice
 from live_gateway.server.rest.bodies import CallResponse, RunBody
 from live_gateway.server.rest.call import Call
 from live_gateway.server.rest.problems import Refused, problem_response
@@ -94,10 +95,12 @@ class RunApi:
         try:
             if answers:
                 await _check_answers(runner, key, answers, body)
-            return self._runs.start(key, stream, opens=opens, claimed=claimed)
+            run = self._runs.start(key, stream, opens=opens, claimed=claimed)
         except BaseException:
             self._runs.release(key, claimed)
             raise
+        self._gateway.announce(key, notice("info", "run_on_session"))
+        return run
 
     async def _resume(self, body: RunBody, last: int, cancel: bool) -> Response:
         runner = runner_of(self._gateway, body.app_name)

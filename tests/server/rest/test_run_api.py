@@ -11,8 +11,10 @@ from live_gateway.agents.context import InvocationContext
 from live_gateway.content import Content, FunctionCall
 from live_gateway.errors import PluginError, StorageError, UpstreamQuota
 from live_gateway.plugins.base import Plugin
+from live_gateway.testing.scripted_live import ScriptedLiveModel
 from live_gateway.testing.scripted_model import Answer, ScriptedModel, calls
 from live_gateway.tools.function import tool
+from tests.support.asgi_client import AsgiClient
 from tests.support.http_client import HttpClient
 from tests.support.rest import SESSIONS, answering, asking, client_of, rest_runner
 
@@ -340,3 +342,21 @@ async def test_a_store_that_fails_is_told_with_its_status(monkeypatch: pytest.Mo
     async with client_of(runner) as client:
         for answer in (await client.post("/run", asking()), await client.get(f"{SESSIONS}/s")):
             assert (answer.status, answer.json["code"], answer.json["retryable"]) == (503, "storage_unavailable", True)
+
+
+# contract: STATE-07
+async def test_run_on_a_session_with_a_live_connection_is_announced_to_it() -> None:
+    with ScriptedLiveModel([]) as live_model:
+        runner = rest_runner(ScriptedModel(["Hi."]), live_model=live_model)
+        async with client_of(runner) as client:
+            await opened(client)
+            async with AsgiClient(client.app) as socket:
+                socket.say("hello", v=1, user="u", session="s")
+                await socket.until("welcome")
+                (event,) = (await client.post("/run", asking())).json
+                assert event["content"]["parts"] == [{"text": "Hi."}]
+                assert (await socket.until("notice"))["code"] == "run_on_session"
+        assert [event.author for event in (await runner.session_service.get(app_name="app", user_id="u", session_id="s")).events] == [
+            "user",
+            "agent",
+        ]

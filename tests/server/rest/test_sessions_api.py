@@ -114,6 +114,12 @@ async def test_a_method_that_a_path_does_not_have() -> None:
         assert answer.headers["allow"] == "DELETE, GET, HEAD, PATCH, POST"
 
 
+async def test_a_path_that_leads_nowhere() -> None:
+    async with client_of(rest_runner()) as client:
+        answer = await client.get("/apps/app")
+        assert (answer.status, answer.json["detail"]) == (404, "Not Found")
+
+
 # case: K-REST-01
 async def test_health_version_and_apps() -> None:
     async with client_of(rest_runner(description="Says hi.")) as client:
