@@ -2,8 +2,8 @@
 
     python benchmarks/voice_turns.py [turns] [clip.wav]
 
-A turn is fed in 40 ms frames of real time. Its latency runs from the last voiced frame to the first audio of the answer, less the silence that
-ends speech (500 ms). CPU is the whole process, in percent of one core.
+A turn is fed in 40 ms frames of real time. Its latency runs from the last voiced frame to the first audio of the answer, less the silence
+that ends speech (500 ms). CPU is the whole process, in percent of one core.
 """
 
 from __future__ import annotations
@@ -96,12 +96,10 @@ async def main(turns: int, clip: Path) -> None:
         await at_speed(connection, bytes(32_000 * 10))
         print(f"open microphone in silence: {100 * (time.process_time() - cpu) / (time.perf_counter() - began):.2f} % of a core")
         lags: list[float] = []
-        latencies = []
         began, cpu = time.perf_counter(), time.process_time()
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(loop_lags(lags))
-            for _ in range(turns):
-                latencies.append(await one_turn(connection, question))
+            latencies = [await one_turn(connection, question) for _ in range(turns)]
             watch.cancel()
         print(f"{turns} turns: median {statistics.median(latencies):.0f} ms, p95 {centile(latencies, 0.95):.0f} ms beyond the silence")
         print(f"while talking: {100 * (time.process_time() - cpu) / (time.perf_counter() - began):.1f} % of a core")

@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_talk(commands)
     _add_chat(commands)
     _add_run(commands)
+    _add_db(commands)
     return parser
 
 
@@ -124,6 +125,20 @@ def _add_text_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--store", metavar="URL", help="where the conversation is kept (default: in memory only)")
     parser.add_argument("--session", metavar="ID", help="go on with this conversation, or begin it under this id")
+
+
+def _add_db(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    db = commands.add_parser("db", help="look after the stored conversations", description="Look after the stored conversations.")
+    tasks = db.add_subparsers(dest="task", required=True, metavar="TASK")
+    task = tasks.add_parser(
+        "upgrade",
+        help="bring a store of an older version to this one",
+        description="Bring the stored conversations to the schema of this version, all of them or none. Make a copy first, and stop the "
+        "servers that write to them.",
+        epilog=STORES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    task.add_argument("--store", metavar="URL", help="where conversations are kept, see below")
 
 
 def _seconds(text: str) -> float:

@@ -1,12 +1,14 @@
 """Runs what the model calls, beside the receive loop: a slow tool delays neither audio nor an interruption.
 
 Calls of one message run side by side; their responses become one event in call order. The same call id runs once. A cancelled call is
-recorded as cancelled and not answered; every other call is answered exactly once, whatever happens to it.
+recorded as cancelled at once, however long its tool takes to stop, and is not answered; every other call is answered exactly once,
+whatever happens to it. The first outcome of a call counts; what comes later is dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,10 +17,13 @@ from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.content import Content, FunctionCall, FunctionResponse
 from live_gateway.errors import PluginError
-from live_gateway.events import EventActions
+from live_gateway.events import Event, EventActions
 from live_gateway.live.items import ToolFinished, ToolStarted
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.plugins.tool_call import ToolOutcome, call_tool, merge_outcomes
+from live_gateway.telemetry import get_logger
+
+log = get_logger(__name__)
 
 MAX_RUNNING = 32
 MAX_REMEMBERED_IDS = 10_000
@@ -63,6 +68,7 @@ class LiveTools:
         self._show = show
         self._answered = answered
         self._batches: list[_Batch] = []
+        self._alive: set[asyncio.Task[None]] = set()
         self._seen: dict[str, None] = {}
         self._pending: dict[str, FunctionCall] = {}
 
@@ -77,13 +83,16 @@ class LiveTools:
         return tool is not None and tool.long_running
 
     def fresh(self, calls: Sequence[FunctionCall]) -> tuple[FunctionCall, ...]:
-        """The calls whose id was not seen before; they count as seen now."""
-        fresh = tuple(call for call in calls if call.id not in self._seen)
-        for call in fresh:
-            self._seen[call.id or ""] = None
+        """The calls whose id was not seen before, in this message or an earlier one; they count as seen now. One without an id gets one."""
+        fresh: list[FunctionCall] = []
+        for call in calls:
+            known = call if call.id else call.model_copy(update={"id": f"call-{uuid.uuid4().hex}"})
+            if known.id not in self._seen:
+                self._seen[known.id or ""] = None
+                fresh.append(known)
         while len(self._seen) > MAX_REMEMBERED_IDS:
             del self._seen[next(iter(self._seen))]
-        return fresh
+        return tuple(fresh)
 
     def start(self, group: asyncio.TaskGroup, calls: tuple[FunctionCall, ...]) -> None:
         """Run these calls. Their notices come at once, `answered` when all of them are done."""
@@ -94,27 +103,29 @@ class LiveTools:
             self._show(ToolStarted(call.id or "", call.name or "", dict(call.args or {}), tool.effect if tool else "read"))
             if self.long_running(call):
                 self._pending[call.id or ""] = call
-        running = sum(len(other.tasks) for other in self._batches)
-        for call in calls[: max(0, MAX_RUNNING - running)]:
+        room = max(0, MAX_RUNNING - len(self._alive))
+        for call in calls[:room]:
             task = group.create_task(self._run(batch, call), name=f"tool {call.name}")
             batch.tasks[call.id or ""] = task
+            self._alive.add(task)
             task.add_done_callback(partial(self._ended, batch, call))
-        for call in calls[max(0, MAX_RUNNING - running) :]:
+        for call in calls[room:]:
             self._finish(batch, call, _failure(call, f"{MAX_RUNNING} tools are already running; try again when one has ended"))
 
     def cancel(self, ids: Sequence[str]) -> None:
         """The model no longer wants these answered."""
-        for batch in self._batches:
-            for call_id in ids:
-                if call_id in batch.tasks:
-                    batch.cancelled.add(call_id)
-                    batch.tasks[call_id].cancel()
+        wanted = set(ids)
+        for batch in list(self._batches):
+            for call in batch.calls:
+                if call.id in wanted:
+                    self._cancel(batch, call)
 
     def cancel_all(self) -> list[asyncio.Task[None]]:
-        """The session ends: cancel what runs, to be recorded as cancelled. The tasks that are ending."""
-        tasks = [task for batch in self._batches for task in batch.tasks.values()]
-        self.cancel([call_id for batch in self._batches for call_id in batch.tasks])
-        return tasks
+        """The session ends: whatever is not done is recorded as cancelled. The tasks that are still ending."""
+        for batch in list(self._batches):
+            for call in batch.calls:
+                self._cancel(batch, call)
+        return list(self._alive)
 
     def take_pending(self, response: FunctionResponse) -> FunctionCall | None:
         """The call that this outside answer belongs to, which is then no longer pending; None when it belongs to none."""
@@ -128,17 +139,30 @@ class LiveTools:
             outcome = await call_tool(self._chain, self._agent, self._invocation, call)
         except PluginError as error:  # the model still gets its answer
             outcome = _failure(call, str(error))
+        except Exception as error:  # a defect of ours must cost one call and not the session
+            log.error("call_failed", error, tool=call.name, agent=self._agent.name)
+            outcome = _failure(call, f"the tool {call.name!r} could not be run ({type(error).__name__})")
         self._finish(batch, call, outcome)
 
-    def _ended(self, batch: _Batch, call: FunctionCall, _task: asyncio.Task[None]) -> None:
-        """A task that was cancelled, perhaps before it began, has no outcome of its own."""
+    def _cancel(self, batch: _Batch, call: FunctionCall) -> None:
+        if (call.id or "") in batch.outcomes:
+            return
+        batch.cancelled.add(call.id or "")
+        batch.tasks[call.id or ""].cancel()
+        self._finish(batch, call, _failure(call, "cancelled"))
+
+    def _ended(self, batch: _Batch, call: FunctionCall, task: asyncio.Task[None]) -> None:
+        """A task that was cancelled by something else, perhaps before it began, has no outcome of its own."""
+        self._alive.discard(task)
         if (call.id or "") not in batch.outcomes:
             batch.cancelled.add(call.id or "")
             self._finish(batch, call, _failure(call, "cancelled"))
 
     def _finish(self, batch: _Batch, call: FunctionCall, outcome: ToolOutcome) -> None:
         call_id = call.id or ""
-        batch.tasks.pop(call_id, None)
+        if call_id in batch.outcomes:  # cancelled; what it wrote to the state will not be stored
+            self._invocation.settle(Event(author=self._agent.name, actions=outcome.actions))
+            return
         batch.outcomes[call_id] = outcome
         if call_id in batch.cancelled:
             self._pending.pop(call_id, None)

@@ -5,6 +5,9 @@ say several things: they come out in the order that `models.live` documents, and
 audio and text are left out, since they belong to what was interrupted. Resumption handles, go-away and errors are for the connection
 itself, and come out as the messages defined here.
 
+What the user said is hardly ever marked finished. It is when the answer to it is made (generation complete), so that the question stands
+before the answer in every record.
+
 A frame that does not fit the types (a field that changed its shape) is taken apart field by field, so that only the odd field is lost.
 """
 
@@ -182,7 +185,7 @@ class GeminiInbound:
 
     def __init__(self, profile: GeminiProfile) -> None:
         self._profile = profile
-        self._interim = False
+        self._interim = self._words_open = False
         self._said = ""
         self.skipped = 0
 
@@ -244,7 +247,7 @@ class GeminiInbound:
     def _words(self, content: _ServerContent, out: list[Inbound]) -> None:
         interim, heard, spoken = content.interim_input_transcription, content.input_transcription, content.output_transcription
         if interim is not None and interim.text:
-            self._interim = True
+            self._interim = self._words_open = True
             out.append(_transcript("user", self._said + interim.text, interim, replaces=True))
         if heard is not None and (heard.text or heard.finished):
             self._heard(heard, out)
@@ -255,6 +258,7 @@ class GeminiInbound:
         """A piece for good. After interim words, which it replaces, the whole so far is given."""
         finished = bool(heard.finished) or self._profile.one_input_transcription
         self._said += heard.text or ""
+        self._words_open = True
         if self._interim:
             out.append(_transcript("user", self._said, heard, finished=finished, replaces=True))
         else:
@@ -285,6 +289,9 @@ class GeminiInbound:
 
     def _ends(self, content: _ServerContent, out: list[Inbound]) -> None:
         if content.generation_complete:
+            if self._words_open:  # it answered all of them, and never says so
+                out.append(Transcript("user", "", finished=True))
+                self.reset()
             out.append(GenerationComplete())
         if content.turn_complete:
             reason = content.turn_complete_reason
@@ -294,7 +301,7 @@ class GeminiInbound:
 
     def reset(self) -> None:
         """Nothing that was said before is to be gone on with."""
-        self._interim, self._said = False, ""
+        self._interim, self._said, self._words_open = False, "", False
 
     def _add(self, out: list[Inbound], make: Any, given: Any) -> None:
         """Add what pydantic makes of a rare field; one that it does not take is left out."""

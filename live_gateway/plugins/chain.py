@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from live_gateway.agents.context import InvocationContext
+from live_gateway.cancellation import foreign_code
 from live_gateway.errors import ConfigurationError, PluginError
 from live_gateway.events import Event, replace
 from live_gateway.plugins.base import Plugin
@@ -39,7 +41,8 @@ class PluginChain:
         """Call the hook of every plugin that has it until one answers. Raises `PluginError`."""
         for plugin in self._by_hook[hook]:
             try:
-                answer = await getattr(plugin, hook)(*args)
+                with foreign_code(hook):
+                    answer = await getattr(plugin, hook)(*args)
             except Exception as error:
                 raise PluginError(plugin.name, hook, error) from error
             if answer is not None:
@@ -52,7 +55,8 @@ class PluginChain:
             return event
         for plugin in self._by_hook["on_event"]:
             try:
-                answer = await plugin.on_event(invocation, event)
+                with foreign_code("on_event"):
+                    answer = await plugin.on_event(invocation, event)
                 if answer is not None:
                     return _legal_replacement(event, answer)
             except Exception as error:
@@ -60,15 +64,21 @@ class PluginChain:
         return event
 
     async def after_run(self, invocation: InvocationContext) -> list[PluginError]:
-        """Call every plugin's `after_run`, also when another's raised. The caller decides what to do with the errors."""
+        """Call every plugin's `after_run`, also when another's raised or was cancelled. The caller decides what to do with the errors."""
         errors: list[PluginError] = []
+        cancelled: asyncio.CancelledError | None = None
         for plugin in self._by_hook["after_run"]:
             try:
-                await plugin.after_run(invocation)
+                with foreign_code("after_run"):
+                    await plugin.after_run(invocation)
+            except asyncio.CancelledError as error:
+                cancelled = error
             except Exception as error:
                 failure = PluginError(plugin.name, "after_run", error)
                 failure.__cause__ = error
                 errors.append(failure)
+        if cancelled is not None:
+            raise cancelled
         return errors
 
 

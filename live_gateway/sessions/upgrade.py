@@ -21,7 +21,7 @@ DEADLINE = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Upgraded:
-    """What an upgrade did. where: the store, without a password. before: its version, None for an empty database. now: the version it has."""
+    """What an upgrade did. where: the store, without a password. before: its version, None for an empty database. now: what it has."""
 
     where: str
     before: int | None
@@ -32,13 +32,15 @@ async def upgrade(url: str) -> Upgraded:
     """Bring the store to the newest version, in one transaction: all of it or nothing. An empty database gets its tables.
 
     Nobody else may write meanwhile: an SQLite file is locked, and a server that writes to it has to be stopped first; servers on PostgreSQL
-    wait. Raises `ConfigurationError` for a URL of no database, `StorageError` when the store cannot be reached, is in use, belongs to
-    another program, or is newer than this program.
+    wait. Raises `ConfigurationError` for a URL of no database, `StorageError` when the store is not there or cannot be reached, is in use,
+    belongs to another program, or is newer than this program.
     """
     if url == "memory://":
         raise ConfigurationError("sessions in memory have no schema to upgrade")
     database = parse_database_url(url)
     try:
+        if database.path is not None and not await asyncio.to_thread(database.path.exists):
+            raise StorageError(f"there is no file {database.where}")
         await asyncio.to_thread(database.lock_for_writing)
         writer = database.writer(DEADLINE)
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 
+from live_gateway.cancellation import ForeignCancellation, foreign_code
 from live_gateway.errors import LiveSessionClosed, StorageError
 from live_gateway.events import Event
 from live_gateway.sessions.base import Session, SessionService
@@ -161,14 +162,20 @@ class SessionWriter:
         if event is None:
             raise AssertionError("a place that was taken out of the line is filled")
         try:
-            stored = await self._service.append_event(self.session, event)
+            with foreign_code("append_event"):
+                stored = await self._service.append_event(self.session, event)
+        except ForeignCancellation as error:
+            self._failed(entry, event, StorageError(f"the store gave up: {error}"))
         except Exception as error:  # the edge to a store that may be anybody's; the next event may well succeed
-            self._on_failed(event, error)
-            entry.storing.settle(error)
+            self._failed(entry, event, error)
         else:
             self._on_stored(stored)
             entry.storing.settle(stored)
         self._tell_drains()
+
+    def _failed(self, entry: _Entry, event: Event, error: Exception) -> None:
+        self._on_failed(event, error)
+        entry.storing.settle(error)
 
     async def _wait(self) -> None:
         """Wait for a change, at most until the reserved place at the front expires."""
@@ -192,7 +199,7 @@ class SessionWriter:
         self._closed = True
         left = [self._storing, *self._line.leave()]
         for entry in left:
-            if entry is not None and not entry.storing.done():
-                entry.storing.settle(StorageError("the live session ended before this was stored"))
+            if entry is not None and entry.event is not None and not entry.storing.done():
+                self._failed(entry, entry.event, StorageError("the live session ended before this was stored"))
         self._storing = None
         self._tell_drains()

@@ -162,14 +162,10 @@ class FakeGemini:
         except TimeoutError:
             raise AssertionError(self._report(0)) from None
 
-    async def played(self, seconds: float = 5.0) -> None:
-        """Wait until every script was played to its end."""
-        await self.until(lambda: len(self.connections) >= len(self._scripts) and all(all(c.done) for c in self.connections), seconds)
-
-    async def serve_forever(self) -> None:
-        """Serve until cancelled; for a program."""
-        async with self:
-            await asyncio.Event().wait()
+    async def played(self, scripts: int | None = None, *, seconds: float = 5.0) -> None:
+        """Wait until every script, or the first few, was played to its end."""
+        count = len(self._scripts) if scripts is None else scripts
+        await self.until(lambda: sum(all(connection.done) for connection in self.connections) >= count, seconds)
 
     def _next_script(self) -> Sequence[Step] | None:
         if len(self.connections) < len(self._scripts):

@@ -13,7 +13,8 @@ A path instead of a name plays a recording (`testing.recording`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -74,4 +75,14 @@ def scripted_gemini(script: str, *, host: str = "127.0.0.1", port: int = 0) -> F
         scripts = replay(Path(script))
     else:
         raise ConfigurationError(f"there is no script {script!r}; there are {', '.join(SCRIPTS)}, and recordings by their path")
-    return FakeGemini(*scripts, allow=_ANYTHING, again=True, host=host, port=port)
+    return FakeGemini(*scripts, allow=_ANYTHING, again=True, strict=False, host=host, port=port)
+
+
+async def serve_script(script: str, *, host: str = "127.0.0.1", port: int = 0, ready: Callable[[str], None]) -> None:
+    """Play a script to everybody who connects, until cancelled. ready: is given the base URL once the server listens.
+
+    Raises `ConfigurationError` for a script that there is not.
+    """
+    async with scripted_gemini(script, host=host, port=port) as gemini:
+        ready(gemini.base_url)
+        await asyncio.Event().wait()

@@ -16,7 +16,7 @@ import base64
 import json
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TextIO, TypeAlias
@@ -178,6 +178,13 @@ class Recorder:
 
     def _now(self) -> float:
         return round(time.monotonic() - self._began, 3)
+
+
+async def record(path: Path, *, upstream: str, shorten_ms: int | None = None, port: int = 0, ready: Callable[[str], None]) -> None:
+    """Record until cancelled. ready: is given the base URL that the client is to use."""
+    async with Recorder(path, upstream=upstream, shorten_ms=shorten_ms, port=port) as recorder:
+        ready(recorder.base_url)
+        await asyncio.Event().wait()
 
 
 def read_recording(path: Path) -> list[dict[str, Any]]:

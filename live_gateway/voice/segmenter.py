@@ -129,6 +129,11 @@ class Segmenter:
         return self._certain
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing is open, not even what may turn out to be noise."""
+        return not self._open
+
+    @property
     def kept_samples(self) -> int:
         """How much audio is held in memory."""
         return len(self._pcm) // 2

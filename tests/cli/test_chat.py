@@ -92,7 +92,7 @@ def confirmation() -> tuple[FunctionCall, FunctionTool]:
     return FunctionCall(id="c-1", name=CONFIRM, args=wanted), FunctionTool(wait, name=CONFIRM, long_running=True)
 
 
-# contract: CLI-01, HITL-06
+# contract: CLI-01
 @pytest.mark.parametrize(("answer", "confirmed"), [("yes", True), ("n", False)])
 def test_approvals_are_asked(answer: str, confirmed: bool) -> None:
     call, tool = confirmation()

@@ -93,6 +93,7 @@ def test_every_field_of_one_message_comes_out_in_the_documented_order() -> None:
         TextOut("hm", thought=True),
         TextOut("text"),
         calls,
+        Transcript("user", "", finished=True),
         GenerationComplete(),
         TurnComplete("NEED_MORE_INPUT"),
         GoAway(9.5),
@@ -136,6 +137,20 @@ def test_a_call_without_an_id_is_given_one() -> None:
     assert first.id.startswith(GENERATED_ID)
     assert first.id != second.id
     assert second.args == {}
+
+
+# report: A20, A25
+def test_the_users_words_are_finished_when_the_answer_is_made() -> None:
+    decoder = inbound()
+
+    def said(**content: Any) -> list[Any]:
+        return list(decoder.decode(json.dumps({"serverContent": content}).encode()))
+
+    assert said(inputTranscription={"text": "hi"}) == [Transcript("user", "hi")]
+    assert said(generationComplete=True) == [Transcript("user", "", finished=True), GenerationComplete()]
+    assert said(generationComplete=True) == [GenerationComplete()]
+    said(inputTranscription={"text": "hi", "finished": True})
+    assert said(generationComplete=True) == [GenerationComplete()]
 
 
 # report: A41

@@ -130,9 +130,11 @@ async def test_a_model_that_is_never_ready_is_asked_twice() -> None:
 
 async def test_a_service_that_is_away_for_a_moment_is_waited_for() -> None:
     notices: list[ConnectionNotice] = []
-    async with FakeGemini([refuse(503)], [write("hi")]) as gemini:
-        async with connected(gemini_model(gemini), LiveSetup(notify=notices.append)) as connection:
-            await take(connection, written("hi"))
+    async with (
+        FakeGemini([refuse(503)], [write("hi")]) as gemini,
+        connected(gemini_model(gemini), LiveSetup(notify=notices.append)) as connection,
+    ):
+        await take(connection, written("hi"))
     assert [one.code for one in notices] == ["upstream_reconnecting"]
 
 
@@ -178,19 +180,23 @@ async def test_on_connect_the_model_is_told_what_was_said(unanswered: bool) -> N
             zip(["user", "model", "user"], contents, strict=False)
         )
 
-    async with FakeGemini([expect_content(matches, turn_complete=unanswered)]) as gemini:
-        async with connected(gemini_model(gemini), told(*contents, unanswered=unanswered)):
-            await gemini.played()
+    async with (
+        FakeGemini([expect_content(matches, turn_complete=unanswered)]) as gemini,
+        connected(gemini_model(gemini), told(*contents, unanswered=unanswered)),
+    ):
+        await gemini.played()
 
 
 # contract: LIVE-18
 # report: A13
 async def test_nothing_is_told_when_resuming_with_a_handle() -> None:
     setup = dataclasses.replace(told("q", "a"), session_resumption=SessionResumption(handle="h0"))
-    async with FakeGemini([expect_setup(sessionResumption__handle="h0"), ready(), expect_text("hi")]) as gemini:
-        async with connected(gemini_model(gemini), setup) as connection:
-            await connection.send_content(user_content("hi"))
-            await gemini.played()
+    async with (
+        FakeGemini([expect_setup(sessionResumption__handle="h0"), ready(), expect_text("hi")]) as gemini,
+        connected(gemini_model(gemini), setup) as connection,
+    ):
+        await connection.send_content(user_content("hi"))
+        await gemini.played()
 
 
 # case: K-LCON-06
@@ -375,9 +381,11 @@ async def test_a_clean_end_by_the_model_is_the_end_without_a_handle() -> None:
         async with connected(gemini_model(gemini)) as connection:
             assert brief(await rest(connection)) == ["text bye", "GenerationComplete", "TurnComplete"]
         assert gemini.dials == 1
-    async with FakeGemini([write("bye"), handle("h1"), close(1000)], [expect_setup(sessionResumption__handle="h1"), ready()]) as gemini:
-        async with connected(gemini_model(gemini)) as connection:
-            await take(connection, notice("upstream_resumed"))
+    async with (
+        FakeGemini([write("bye"), handle("h1"), close(1000)], [expect_setup(sessionResumption__handle="h1"), ready()]) as gemini,
+        connected(gemini_model(gemini)) as connection,
+    ):
+        await take(connection, notice("upstream_resumed"))
 
 
 # case: K-LCON-04
@@ -484,9 +492,11 @@ async def test_an_answer_that_was_lost_with_its_socket_is_sent_again_where_the_c
 
 # report: A33
 async def test_a_cancelled_call_is_not_open_any_more() -> None:
-    async with FakeGemini([handle("h1"), call("f"), cancel("fc-1"), turn_complete(), go_away(50)], [ready_again()]) as gemini:
-        async with connected(gemini_model(gemini)) as connection:
-            taken = await take(connection, notice("upstream_resumed"))
+    async with (
+        FakeGemini([handle("h1"), call("f"), cancel("fc-1"), turn_complete(), go_away(50)], [ready_again()]) as gemini,
+        connected(gemini_model(gemini)) as connection,
+    ):
+        taken = await take(connection, notice("upstream_resumed"))
     assert ToolCallsCancelled(("fc-1",)) in taken
 
 
@@ -514,10 +524,12 @@ async def test_a_turn_without_anything_in_it_is_reported() -> None:
     async with FakeGemini([expect_text("hello?"), turn_complete()]) as gemini, connected(gemini_model(gemini)) as connection:
         await connection.send_content(user_content("hello?"))
         assert brief(await take(connection, notice("model_stalled"))) == ["TurnComplete", "model_stalled"]
-    async with FakeGemini([expect_text("hello?"), turn_complete(), write("x")]) as gemini:
-        async with connected(gemini_model(gemini), LiveSetup(proactivity=True)) as connection:
-            await connection.send_content(user_content("hello?"))
-            assert "model_stalled" not in brief(await take(connection, written("x")))
+    async with (
+        FakeGemini([expect_text("hello?"), turn_complete(), write("x")]) as gemini,
+        connected(gemini_model(gemini), LiveSetup(proactivity=True)) as connection,
+    ):
+        await connection.send_content(user_content("hello?"))
+        assert "model_stalled" not in brief(await take(connection, written("x")))
 
 
 async def test_odd_frames_are_passed_over_and_many_of_them_are_a_fault() -> None:

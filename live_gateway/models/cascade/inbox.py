@@ -73,9 +73,9 @@ class Inbox:
         self._waiting.append(mark)
         self._filled.set()
 
-    async def take(self) -> list[Heard]:
-        """Everything that waits, oldest first; at least one thing."""
-        while not self._waiting:
+    async def take(self, frames: int = 1) -> list[Heard]:
+        """Everything that waits, oldest first: at least so many frames, or something that is no frame."""
+        while not self._waiting or (len(self._waiting) == self._frames < frames):
             self._filled.clear()
             await self._filled.wait()
         taken = list(self._waiting)

@@ -32,6 +32,8 @@ from live_gateway.voice.workers import Workers
 
 BATCH = 16
 """Frames that the detector looks at in one go when several wait."""
+IDLE_FRAMES = 3
+"""While nobody speaks, the detector is asked for so many frames at once: waking it up costs more than the frames. The padding makes up for it."""
 MAX_PIECES = 20
 """Speech without a pause is finished after so many segments (five minutes)."""
 ECHO_TAIL_MS = 300
@@ -90,7 +92,7 @@ class Listener:
         """Listen until cancelled."""
         while True:
             frames: list[bytes] = []
-            for item in await inbox.take():
+            for item in await inbox.take(self._patience):
                 if isinstance(item, bytes):
                     frames.append(item)
                     if len(frames) < BATCH:
@@ -100,6 +102,10 @@ class Listener:
                 if not isinstance(item, bytes):
                     await self._mark(item)
             await self._hear(frames)
+
+    @property
+    def _patience(self) -> int:
+        return IDLE_FRAMES if self._segmenter.idle and not self._playing else 1
 
     async def _hear(self, frames: list[bytes]) -> None:
         if not frames:

@@ -1,4 +1,4 @@
-"""HTTP: the endpoints of google-adk's API server, with the same shapes (docs/http-api.md).
+"""HTTP: the endpoints of google-adk's API server, with the same shapes (docs/reference/http-api.md).
 
 `operations` says what an endpoint is, and makes routes of it; `openapi` makes the document that describes them. `meta`, `sessions`,
 `artifacts` and `run` are the endpoints, `api` the table of them. `bodies` is what clients send, `views` what they get, `problems` what they

@@ -124,7 +124,6 @@ async def test_role_of_the_client_is_ignored() -> None:
         assert (first["author"], first["content"]["role"]) == ("user", "user")
 
 
-# contract: GW-03
 async def test_text_streams_only_over_sse() -> None:
     async with client_of(rest_runner(ScriptedModel(["Hi."]))) as client:
         await opened(client)
@@ -284,7 +283,6 @@ async def test_ids_of_a_call_without_an_answer_to_it(fields: dict[str, Any]) -> 
         assert (await client.post("/run", asking(**fields))).status == 400
 
 
-# contract: RUN-03
 async def test_client_that_leaves_does_not_end_the_run_unless_it_asks_for_it() -> None:
     for query, events in (("", 2), ("?cancel_on_disconnect=true", 1)):
         gate = asyncio.Event()

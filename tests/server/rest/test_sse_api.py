@@ -39,7 +39,7 @@ def texts(frames: list[Frame]) -> list[str]:
     return found
 
 
-# contract: GW-03, RUN-19
+# contract: RUN-19
 # report: C11
 async def test_pieces_then_the_whole_with_ids_and_headers() -> None:
     async with client_of(rest_runner(ScriptedModel([pieces("All ", "is well.")]))) as client:
@@ -179,7 +179,6 @@ async def test_answer_that_names_its_event_gets_whole_events() -> None:
         assert drawn.id == drawn.data["seq"]
 
 
-# contract: RUN-03
 async def test_client_that_leaves_can_come_back_and_miss_nothing() -> None:
     gate = asyncio.Event()
     model = ScriptedModel([FunctionCall(id="fc-1", name="wait_here", args={}), pieces("Well", " done.")])
@@ -245,7 +244,6 @@ async def test_resuming_in_a_session_that_is_none() -> None:
         assert (answer.status, answer.json["detail"]) == (404, "Session not found: s")
 
 
-# contract: RUN-03
 async def test_leaving_ends_the_run_where_that_was_asked_for() -> None:
     gate = asyncio.Event()
     async with client_of(rest_runner(ScriptedModel([[gate, "Never."]]))) as client:
