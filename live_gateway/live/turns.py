@@ -6,8 +6,7 @@ Pure: inputs in, effects out, time (monotonic seconds) passed in. Rules, each te
   frame, so whoever holds audio of an interrupted response knows it by comparing numbers.
 * A response is spoken from its first sample until what was sent has been played, which is later than the model's own end of turn. Until
   then the user can interrupt it: by speaking, by typing, by cancelling.
-* It ends exactly once: played to its end (the listener says `drained`; one that sends no marks is believed after the sent duration and
-  500 ms), flushed (the listener has 500 ms to say how far it got), cancelled with the session, or failed with the model.
+* It ends exactly once: played to its end, flushed, cancelled with the session, or failed with the model (`playback`).
 * What the model still sends of an answer that was interrupted on our side is dropped until the model says that it stopped.
 * A turn begins with the user: speech, typed text, push to talk. Late words of the user keep the turn in which they were spoken.
 """
@@ -28,16 +27,9 @@ from live_gateway.live.items import (
     StateChanged,
     TurnMetrics,
 )
-from live_gateway.models.live import OUTPUT_HZ
+from live_gateway.live.playback import Playback, Response
 
 Reason = Literal["speech", "typed", "cancel", "model"]
-
-UNMARKED_TAIL_S = 0.5
-"""How long after the sent duration a response counts as played when the listener sends no marks (protocol.md)."""
-FLUSH_WAIT_S = 0.5
-"""How long an interrupted response waits for the listener to say how far it got."""
-LOST_MARKS_S = 5.0
-"""How long after the sent duration a listener that does send marks may stay silent before it is believed to have played all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +62,6 @@ TurnEffect: TypeAlias = (
 )
 
 
-@dataclass(slots=True)
-class _Response:
-    number: int
-    turn: int
-    samples: int = 0
-    play_until: float = 0.0
-    played: int = 0
-    heard: int = 0
-    marked_at: float | None = None
-    complete: bool = False
-    stopped: ResponseStatus | None = None
-    deadline: float | None = None
-    fallback: int = 0
-
-
 class Turns:
     """State of the turn protocol. Every input may leave effects, which `take` hands over in order.
 
@@ -92,11 +69,10 @@ class Turns:
     """
 
     def __init__(self, *, marks: bool, interrupts: bool = True) -> None:
-        self._marks = marks
+        self._playback = Playback(marks=marks)
         self._interrupts = interrupts
         self._effects: list[TurnEffect] = []
-        self._open: dict[int, _Response] = {}
-        self._making: _Response | None = None
+        self._making: Response | None = None
         self._last_response = 0
         self._turn = 0
         self._user_turn = 0
@@ -106,6 +82,7 @@ class Turns:
         self._tools_running = 0
         self._awaiting_answer = False
         self._dropping = False
+        self._marked = False  # whether the newest answer's interruption is on record
         self._asked_at: float | None = None
         self._silence_ms = 0
         self._state: SpeakingState = "listening"
@@ -144,7 +121,7 @@ class Turns:
 
     def deadline(self) -> float | None:
         """When `tick` is due; None when nothing waits for time."""
-        return min((r.deadline for r in self._open.values() if r.deadline is not None), default=None)
+        return self._playback.deadline()
 
     # The user's side.
 
@@ -181,21 +158,8 @@ class Turns:
 
     def playback(self, mark: PlaybackMark, now: float) -> None:
         """The listener reports how far it played a response. Unknown responses are ignored; counts are clamped to what was sent."""
-        response = self._open.get(mark.response)
-        if response is None:
-            return
-        self._marks = True
-        response.played = max(response.played, min(mark.played, response.samples))
-        response.heard = max(response.heard, min(mark.heard, response.played))
-        response.marked_at = now
-        if response.stopped is not None:
-            if mark.event in ("flushed", "drained"):
-                self._end(response)
-        elif mark.event == "drained" and response.complete:
-            response.played = response.heard = response.samples
-            self._end(response)
-        else:
-            self._arm(response)
+        self._playback.mark(mark, now)
+        self._effects += self._playback.take()
 
     # The model's side.
 
@@ -204,10 +168,7 @@ class Turns:
         if self._dropping:
             return None
         response = self._answering(now)
-        pos = response.samples
-        response.samples += samples
-        response.play_until = max(response.play_until, now) + samples / OUTPUT_HZ
-        return response.number, pos
+        return response.number, self._playback.grow(response, samples, now)
 
     def text(self, now: float) -> bool:
         """The model made a piece of text; False when it is to be dropped."""
@@ -230,35 +191,30 @@ class Turns:
 
     def generation_complete(self, now: float) -> None:
         """The model has made its whole answer."""
-        self._complete(now)
+        self._complete()
 
     def turn_complete(self, now: float) -> None:
         """The model's turn is over."""
-        self._complete(now)
+        self._complete()
         self._dropping = False
         if not self._tools_running and not self._user_speaking:
             self._awaiting_answer = False
 
     def model_interrupted(self, now: float) -> None:
         """The model stopped its answer by itself."""
-        if self._dropping:  # we had noticed first, and marked it
-            self._dropping = False
-            return
-        had_answer = bool(self._open)
-        self._interrupt("model", now)
-        self._dropping = False
-        if not had_answer:
+        if not self._marked:  # else we had noticed first
+            self._interrupt("model", now)
+        if not self._marked:
             self._effects.append(InterruptionMark())
+            self._marked = True
+        self._dropping = False
 
     # Time and end.
 
     def tick(self, now: float) -> None:
         """Time has passed."""
-        for response in list(self._open.values()):
-            if response.deadline is None or now < response.deadline:
-                continue
-            response.heard = response.samples if response.stopped is None else response.fallback
-            self._end(response)
+        self._playback.tick(now)
+        self._effects += self._playback.take()
 
     def fail(self, now: float) -> None:
         """The model's connection broke: open responses fail."""
@@ -268,15 +224,15 @@ class Turns:
         """The session is over: open responses are cancelled."""
         self._end_all("cancelled", now)
 
-    def _answering(self, now: float) -> _Response:
+    def _answering(self, now: float) -> Response:
         if self._making is not None:
             return self._making
         self._ensure_turn()
         self._users_turn_open = False
         self._awaiting_answer = False
         self._last_response += 1
-        response = _Response(self._last_response, self._turn, play_until=now)
-        self._making = self._open[response.number] = response
+        self._marked = False
+        response = self._making = self._playback.begin(self._last_response, self._turn, now)
         self._effects.append(ResponseStarted(response.number, response.turn))
         if self._asked_at is not None:
             waited = round((now - self._asked_at) * 1000)
@@ -284,27 +240,17 @@ class Turns:
             self._asked_at = None
         return response
 
-    def _complete(self, now: float) -> None:
+    def _complete(self) -> None:
         response, self._making = self._making, None
         if response is None:
             return
-        response.complete = True
         if response.samples:
             self._effects.append(ResponseAudioEnd(response.number, response.samples))
-            self._arm(response)
-        else:
-            self._end(response)
-
-    def _arm(self, response: _Response) -> None:
-        if not response.complete or response.stopped is not None:
-            return
-        if self._marks:
-            response.deadline = max(response.play_until, response.marked_at or 0.0) + LOST_MARKS_S
-        else:
-            response.deadline = response.play_until + UNMARKED_TAIL_S
+        self._playback.complete(response)
+        self._effects += self._playback.take()
 
     def _interrupt(self, reason: Reason, now: float) -> None:
-        running = [response for response in self._open.values() if response.stopped is None]
+        running = self._playback.running
         if not running:
             return
         if self._making is not None:
@@ -314,36 +260,15 @@ class Turns:
                 self._effects.append(StopModel())
         self._effects.append(ResponseInterrupted(self._last_response, reason))
         self._effects.append(InterruptionMark())
+        self._marked = True
         for response in running:
-            response.stopped = "cancelled" if reason == "cancel" else "interrupted"
-            response.fallback = self._estimate(response, now)
-            if self._marks and response.samples:
-                response.deadline = now + FLUSH_WAIT_S
-            else:
-                response.heard = response.fallback
-                self._end(response)
-
-    def _estimate(self, response: _Response, now: float) -> int:
-        """How much was heard by now: from the last mark and the time since, without marks from the time at which it was sent."""
-        if response.marked_at is not None:
-            return min(response.samples, response.heard + max(0, round((now - response.marked_at) * OUTPUT_HZ)))
-        if self._marks:
-            return 0  # the listener never said that it began
-        return max(0, response.samples - max(0, round((response.play_until - now) * OUTPUT_HZ)))
-
-    def _end(self, response: _Response) -> None:
-        del self._open[response.number]
-        heard_ms = round(response.heard * 1000 / OUTPUT_HZ)
-        self._effects.append(ResponseEnded(response.number, response.stopped or "completed", heard_ms))
+            self._playback.stop(response, "cancelled" if reason == "cancel" else "interrupted", now)
+        self._effects += self._playback.take()
 
     def _end_all(self, status: ResponseStatus, now: float) -> None:
         self._making = None
-        for response in list(self._open.values()):
-            if response.stopped is None:
-                response.stopped = status
-                response.fallback = self._estimate(response, now)
-            response.heard = max(response.heard, response.fallback)
-            self._end(response)
+        self._playback.end_all(status, now)
+        self._effects += self._playback.take()
         self._awaiting_answer = False
 
     def _begin_users_turn(self) -> None:
@@ -362,7 +287,7 @@ class Turns:
         self._silence_ms = silence_ms
 
     def _settle(self) -> None:
-        speaking = any(response.stopped is None for response in self._open.values())
+        speaking = bool(self._playback.running)
         if speaking != self._playing:
             self._playing = speaking
             self._effects.append(PlayingChanged(speaking))

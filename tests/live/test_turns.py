@@ -141,6 +141,17 @@ def test_the_model_notices_an_interruption_itself() -> None:
     assert turns.audio(SECOND, 0.3) == (2, 0)
 
 
+def test_an_interruption_is_marked_once_whoever_notices_it_first() -> None:
+    turns = Turns(marks=False)
+    spoken_answer(turns, 10.0, now=0.0)
+    turns.speech_started(3.0)
+    turns.model_interrupted(3.3)
+    assert of_kind(turns.take(), InterruptionMark) == [InterruptionMark()]
+    spoken_answer(turns, 10.0, now=4.0)
+    turns.model_interrupted(5.0)
+    assert of_kind(turns.take(), InterruptionMark) == [InterruptionMark()]
+
+
 # case: K-LIVE-19
 def test_an_interruption_without_any_audio_is_marked_too() -> None:
     turns = Turns(marks=False)
