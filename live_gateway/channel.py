@@ -68,6 +68,14 @@ class Channel(Generic[T]):
         _wake_one(self._putters)
         return item
 
+    def take_rest(self) -> list[T]:
+        """Everything that waits now, oldest first, without waiting."""
+        rest = list(self._items)
+        self._items.clear()
+        for _ in rest:
+            _wake_one(self._putters)
+        return rest
+
     def close(self) -> None:
         """Take no more items and wake everybody who waits. Closing twice is fine."""
         self._closed = True

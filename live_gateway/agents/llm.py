@@ -23,6 +23,7 @@ from live_gateway.tools.set_model_response import SetModelResponse
 Instruction: TypeAlias = str | Callable[[InvocationContext], str | Awaitable[str]]
 BeforeTool: TypeAlias = Callable[[ToolContext, Tool, dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
 AfterTool: TypeAlias = Callable[[ToolContext, Tool, dict[str, Any], Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+OnToolError: TypeAlias = Callable[[ToolContext, Tool | None, dict[str, Any], Exception], Awaitable[Mapping[str, Any] | None]]
 AgentCallback: TypeAlias = Callable[[InvocationContext], Awaitable[Content | None]]
 BeforeModel: TypeAlias = Callable[[InvocationContext, ModelRequest], Awaitable[ModelResponse | None]]
 AfterModel: TypeAlias = Callable[[InvocationContext, ModelResponse], Awaitable[ModelResponse | None]]
@@ -62,6 +63,7 @@ class LlmAgent:
     on_model_error: OnModelError | None = None
     before_tool: BeforeTool | None = None
     after_tool: AfterTool | None = None
+    on_tool_error: OnToolError | None = None
     toolbox: Mapping[str, Tool] = field(init=False, repr=False)
     """The tools by name, made once from `tools`."""
 

@@ -10,11 +10,11 @@ from live_gateway.agents.base import Agent
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.custom import CustomAgent
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.content import Content
 from live_gateway.errors import AgentError, ConfigurationError
-from live_gateway.events import Event, EventActions
+from live_gateway.events import Event
 from live_gateway.flow.closing import close, has_ended
 from live_gateway.flow.llm_flow import LlmFlow
+from live_gateway.plugins.callbacks import around_agent
 from live_gateway.plugins.chain import PluginChain
 
 
@@ -109,19 +109,4 @@ class AgentTurn:
         return self._agent.run(self._invocation)
 
     async def _hook(self, hook: Literal["before_agent", "after_agent"]) -> Event | None:
-        """The event that the hook asks for, or that carries what it wrote to the state."""
-        content: Content | None = await self._chain.first(hook, self._invocation, self._agent)
-        own = self._agent.before_agent if hook == "before_agent" else self._agent.after_agent
-        if content is None and own is not None:
-            content = await own(self._invocation)
-        delta = self._invocation.take_delta()
-        if content is None and not delta:
-            return None
-        return Event(
-            author=self._agent.name,
-            invocation_id=self._invocation.invocation_id,
-            branch=self._invocation.branch,
-            isolation_scope=self._invocation.isolation_scope,
-            content=content,
-            actions=EventActions(state_delta=delta),
-        )
+        return await around_agent(self._chain, self._invocation, self._agent, hook)

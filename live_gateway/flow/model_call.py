@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator
 
 from live_gateway.agents.config import RunConfig
@@ -11,6 +10,7 @@ from live_gateway.agents.llm import LlmAgent
 from live_gateway.errors import ModelError, ModelUnavailable
 from live_gateway.flow.closing import close
 from live_gateway.models.base import Model, ModelRequest, ModelResponse
+from live_gateway.plugins.callbacks import ModelHooks
 from live_gateway.plugins.chain import PluginChain
 
 _DEFAULTS = RunConfig()
@@ -24,8 +24,8 @@ class ModelCall:
 
     def __init__(self, invocation: InvocationContext, chain: PluginChain, agent: LlmAgent) -> None:
         self._invocation = invocation
-        self._chain = chain
         self._agent = agent
+        self._hooks = ModelHooks(chain, invocation, agent)
 
     async def answers(self, request: ModelRequest) -> AsyncGenerator[ModelResponse, None]:
         """The pieces, then the whole answer, after which the model's stream is closed.
@@ -33,7 +33,7 @@ class ModelCall:
         Raises what the model raised and nobody answered, `PluginError`, `AgentError` beyond `max_llm_calls`, `ModelUnavailable` without a
         model.
         """
-        instead = await self._before(request)
+        instead = await self._hooks.before(request)
         if instead is not None:
             yield instead
             return
@@ -43,15 +43,9 @@ class ModelCall:
             while not complete:
                 response = await self._next(stream, request)
                 complete = not response.partial
-                yield await self._after(response)
+                yield await self._hooks.after(response)
         finally:
             await close(stream)
-
-    async def _before(self, request: ModelRequest) -> ModelResponse | None:
-        answer: ModelResponse | None = await self._chain.first("before_model", self._invocation, request)
-        if answer is None and self._agent.before_model is not None:
-            answer = await self._agent.before_model(self._invocation, request)
-        return answer
 
     def _model(self) -> Model:
         if self._agent.model is None:
@@ -68,15 +62,7 @@ class ModelCall:
             error: Exception = ModelError(f"the model of agent {self._agent.name!r} ended its stream without a whole answer")
         except Exception as failure:  # the model is foreign code; its failure is offered to whoever can answer instead
             error = failure
-        answer: ModelResponse | None = await self._chain.first("on_model_error", self._invocation, request, error)
-        if answer is None and self._agent.on_model_error is not None:
-            answer = await self._agent.on_model_error(self._invocation, request, error)
+        answer = await self._hooks.on_error(request, error)
         if answer is None:
             raise error
-        return dataclasses.replace(answer, partial=False)
-
-    async def _after(self, response: ModelResponse) -> ModelResponse:
-        answer: ModelResponse | None = await self._chain.first("after_model", self._invocation, response)
-        if answer is None and self._agent.after_model is not None:
-            answer = await self._agent.after_model(self._invocation, response)
-        return response if answer is None else dataclasses.replace(answer, partial=response.partial)
+        return answer

@@ -8,29 +8,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from live_gateway.cancellation import ForeignCancellation, foreign_code
 from live_gateway.clock import Clock
-from live_gateway.content import Content, FunctionCall, FunctionResponse, function_responses
+from live_gateway.content import FunctionCall
 from live_gateway.errors import (
-    DeliveredNotPersisted,
-    DeliveryUnknown,
     GatewayError,
-    LiveSessionClosed,
     NotDelivered,
-    PluginError,
     SetupTimeout,
     StorageError,
-    ToolResponseNotExpected,
     UpstreamLost,
     public_error,
 )
 from live_gateway.events import USER, Event, EventActions
 from live_gateway.live.conversation import Conversation
-from live_gateway.live.items import Failure, LiveItem, Notice, SendResult, TranscriptUpdate
+from live_gateway.live.items import Failure, LiveItem, Notice, TranscriptUpdate
 from live_gateway.live.listener import Listener
 from live_gateway.live.pipeline import EventPipeline
+from live_gateway.live.sender import Sender
 from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.live.tools import LiveTools, ToolsAnswered
-from live_gateway.live.uplink import Uplink
+from live_gateway.live.uplink import Action, Uplink
 from live_gateway.models.live import ConnectionNotice, History, LiveConnection, LiveSetup
 from live_gateway.sessions.writer import SessionWriter
 from live_gateway.telemetry import get_logger
@@ -39,10 +36,10 @@ log = get_logger(__name__)
 
 OPEN_S = 60.0
 """How long opening may take in any case; models have a limit of their own, which is shorter."""
-DISCONNECT_S = 1.0
-"""How long closing waits for the model's side; beyond, its transport is dropped."""
-TOOLS_S = 1.0
-"""How long closing waits for cancelled tools to clean up."""
+END_S = 0.8
+"""How long closing waits for the model's side to close and for cancelled tools to clean up; beyond, they are cancelled."""
+TIDY_S = 0.2
+"""How long it then waits for them once more."""
 BACKLOG = 512
 """Stored events that may wait before the model is kept waiting too; a store that stays behind ends the session."""
 STORE_S = 6.0
@@ -61,13 +58,13 @@ class Engine:
         self._closed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._sent: set[str] = set()
         self.closing = False
         self.connection: LiveConnection
         self.uplink: Uplink
+        self.sender: Sender
         service, session = start.sessions, start.invocation.session
         self._writer = SessionWriter(service, session, on_stored=self._stored, on_failed=self._not_stored)
-        self._pipeline = EventPipeline(start.invocation, start.chain, self._writer, listener.put, self._problem)
+        self._pipeline = EventPipeline(start.invocation, start.chain, self._writer, listener.put, self._problem, self._begin_shutdown)
         self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered)
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
 
@@ -95,6 +92,9 @@ class Engine:
             await engine._abandon()
             raise
         engine.uplink = Uplink(engine.connection.send_audio)
+        engine.sender = Sender(
+            invocation, start.chain, engine.conversation, engine._pipeline, engine._tools, engine.connection, engine.uplink
+        )
         engine._spawn("uplink", engine._guarded(engine.uplink.run()))
         engine._spawn("receive", engine._guarded(engine._receive()))
         engine._spawn("plugins", engine._guarded(engine._pipeline.run()))
@@ -102,6 +102,7 @@ class Engine:
         return engine
 
     async def _abandon(self) -> None:
+        self.closing = True
         self._tasks["connection"].cancel()
         await self._group.__aexit__(None, None, None)
 
@@ -125,31 +126,6 @@ class Engine:
         if dropped_ms := self.uplink.take_dropped_ms():
             self._listener.put(Notice("warning", "audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))
 
-    async def send(self, content: Content) -> SendResult:
-        """See `LiveSession.send`."""
-        if function_responses(content):
-            return await self._send_answers(content)
-        try:
-            replaced = await self._start.chain.first("on_user_message", self._start.invocation, content)
-        except PluginError as error:
-            raise NotDelivered(str(error)) from error
-        content = replaced if replaced is not None else content
-        if self.closing:
-            raise LiveSessionClosed("the live session is closed")
-        event = self.conversation.user_message(content)
-        slot = self._pipeline.reserve()
-        try:
-            await self._forward(partial(self.connection.send_content, content))
-        except BaseException:
-            slot.release()
-            raise
-        self._sent.add(event.id)
-        try:
-            stored = await slot.fill(event)
-        except GatewayError as error:
-            raise DeliveredNotPersisted(f"the model has the message, the store does not: {error}") from error
-        return SendResult("persisted", stored.seq)
-
     # What the conversation asks for.
 
     def show(self, item: LiveItem) -> None:
@@ -159,15 +135,14 @@ class Engine:
         self._pipeline.record(event, update)
 
     def stop_model(self) -> None:
-        if not self.closing:
-            self.uplink.post(self.connection.interrupt)
+        self._post(self.connection.interrupt)
 
     def playing_changed(self, playing: bool) -> None:
         if not self.closing:
             self.connection.set_playing(playing)
 
     def run_tools(self, calls: tuple[FunctionCall, ...]) -> None:
-        fresh = self._tools.fresh(calls)
+        fresh = () if self.closing else self._tools.fresh(calls)
         if fresh:
             self.conversation.calls_started(fresh, [call.id or "" for call in fresh if self._tools.long_running(call)])
             self._tools.start(self._group, fresh)
@@ -187,45 +162,22 @@ class Engine:
         self._timer = None
         try:
             self.conversation.tick()
-        except GatewayError as error:
+        except Exception as error:  # nobody else would be told
             self._begin_shutdown(error)
 
     def _tools_answered(self, answered: ToolsAnswered) -> None:
         self.conversation.tools_answered(answered)
-        if answered.answers and not self.closing:
-            self.uplink.post(partial(self.connection.send_tool_responses, answered.answers))
+        if answered.answers:
+            self._post(partial(self.connection.send_tool_responses, answered.answers))
 
-    async def _send_answers(self, content: Content) -> SendResult:
-        answers: list[FunctionResponse] = []
-        for response in function_responses(content):
-            call = self._tools.pending.get(response.id or "")
-            if call is None or (response.name and response.name != call.name):
-                raise ToolResponseNotExpected(f"no call with the id {response.id!r} waits for an answer from outside")
-            answers.append(response.model_copy(update={"name": call.name}))
-        if len(answers) != len(content.parts or ()):
-            raise ToolResponseNotExpected("answers to calls and other content are sent in messages of their own")
-        event = self.conversation.outside_answers(answers)
-        slot = self._pipeline.reserve_response()
+    def _post(self, action: Action) -> None:
+        """Queue something for the model that must not be lost: where there is no room for it, the session is ended."""
+        if self.closing:
+            return
         try:
-            await self._forward(partial(self.connection.send_tool_responses, tuple(answers)))
-        except BaseException:
-            if slot is not None:
-                slot.release()
-            raise
-        for answer in answers:
-            self._tools.take_pending(answer)
-        await self._pipeline.record_response(event, slot)
-        return SendResult("delivered")
-
-    async def _forward(self, action: Any) -> None:
-        try:
-            await self.uplink.perform(action)
-        except (NotDelivered, LiveSessionClosed):
-            raise
-        except TimeoutError as error:
-            raise DeliveryUnknown("the connection to the model broke while the message was being sent") from error
-        except Exception as error:
-            raise NotDelivered(public_error(error).message) from error
+            self.uplink.post(action)
+        except NotDelivered as error:
+            self._begin_shutdown(UpstreamLost(str(error)))
 
     # The tasks.
 
@@ -243,20 +195,30 @@ class Engine:
     async def _hold_connection(self, setup: LiveSetup, ready: asyncio.Future[LiveConnection]) -> None:
         """Enters and leaves the connection in one task, as contexts that hold a task group need."""
         try:
-            async with self._start.model.connect(setup) as connection:
-                if not ready.done():
-                    ready.set_result(connection)
-                    await self._disconnect.wait()
+            with foreign_code("connecting"):
+                async with self._start.model.connect(setup) as connection:
+                    if not ready.done():
+                        ready.set_result(connection)
+                        await self._disconnect.wait()
+        except ForeignCancellation as error:
+            self._connection_failed(UpstreamLost(f"the connection to the model was lost: {error}"), ready)
         except Exception as error:
-            if not ready.done():
-                ready.set_exception(error)
-            elif not self.closing:
-                self._begin_shutdown(error)
-            else:
-                log.warning("disconnect_failed", error_type=type(error).__name__)
+            self._connection_failed(error, ready)
+
+    def _connection_failed(self, error: Exception, ready: asyncio.Future[LiveConnection]) -> None:
+        if not ready.done():
+            ready.set_exception(error)
+        elif not self.closing:
+            self._begin_shutdown(error)
+        else:
+            log.warning("disconnect_failed", error_type=type(error).__name__)
 
     async def _receive(self) -> None:
-        while (message := await self.connection.receive()) is not None:
+        while True:
+            with foreign_code("receiving"):
+                message = await self.connection.receive()
+            if message is None:
+                break
             self.conversation.message(message)
             if len(self._writer) > BACKLOG:  # a burst that came without a pause: let the store have its turn
                 await self._writer.drain(STORE_S)
@@ -273,18 +235,12 @@ class Engine:
         return await self._start.history()
 
     def _stored(self, event: Event) -> None:
-        if event.id not in self._sent:
-            self._pipeline.stored(event)
-            return
-        self._sent.discard(event.id)
-        if self._options.yield_user_message:
+        if not self.sender.owns(event.id) or self._options.yield_user_message:
             self._pipeline.stored(event)
 
     def _not_stored(self, event: Event, error: Exception) -> None:
-        if event.id not in self._sent:
+        if not self.sender.tells(event.id):
             self._pipeline.failed(event, error)
-            return
-        self._sent.discard(event.id)  # whoever sends it is told
 
     def _problem(self, error: Exception) -> None:
         self._listener.put(Failure(public_error(error), error))
@@ -298,9 +254,11 @@ class Engine:
 
     async def _shut_down(self, error: Exception | None) -> None:
         try:
-            await self._end_input()
-            self.conversation.end(failed=error is not None)
-            await self._store_rest()
+            for step in (self._end_input, self._end_conversation, self._store_rest):
+                try:
+                    await step(error)
+                except Exception as problem:  # one step that fails must not keep the next from being taken
+                    error = error or problem
             if error is not None:
                 self._report(error)
         finally:
@@ -311,15 +269,18 @@ class Engine:
             self._listener.close()
             self._closed.set()
 
-    async def _end_input(self) -> None:
+    async def _end_input(self, _error: Exception | None) -> None:
+        """Nothing more comes from the model or goes to it. Tools and connection are told at once, and end side by side."""
         self.uplink.close()
-        await self._end(self._tools.cancel_all(), TOOLS_S)
         self._tasks["receive"].cancel()
         self._tasks["uplink"].cancel()
         self._disconnect.set()
-        await self._end([self._tasks["connection"]], DISCONNECT_S)
+        await self._end([self._tasks["connection"], *self._tools.cancel_all()], END_S)
 
-    async def _store_rest(self) -> None:
+    async def _end_conversation(self, error: Exception | None) -> None:
+        self.conversation.end(failed=error is not None)
+
+    async def _store_rest(self, _error: Exception | None) -> None:
         self._pipeline.finish()
         await self._end([self._tasks["plugins"]], STORE_S)
         self._pipeline.flush()
@@ -328,12 +289,12 @@ class Engine:
             log.error("events_lost", session=self._start.invocation.session.id, count=len(self._writer))
 
     async def _end(self, tasks: list[asyncio.Task[None]], deadline_s: float) -> bool:
-        """Wait for tasks that are ending; cancel those that have not ended in time."""
-        if not tasks:
-            return True
+        """Wait for tasks that are ending; cancel those that have not ended in time, and give them a moment to tidy up."""
         _, late = await asyncio.wait(tasks, timeout=deadline_s)
         for task in late:
             task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=TIDY_S)
         return not late
 
     def _report(self, error: Exception) -> None:

@@ -2,17 +2,21 @@
 
 Only stored events wait for the store. A piece (partial) goes to the listener as soon as the plugins have seen it; audio never comes here.
 Without a plugin that looks at events everything up to the store happens at once; with one, events queue for it, in order.
+
+Handing an event in never raises, since it is done from callbacks and on the way out, where nobody could do anything about it. An event
+that cannot go on is reported, each one; where that means that plugins or store have fallen too far behind, the session is ended as well.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from live_gateway.agents.context import InvocationContext
-from live_gateway.channel import Channel, ChannelFull
+from live_gateway.channel import Channel, ChannelClosed, ChannelFull
 from live_gateway.content import has_inline_data, without_inline_data
-from live_gateway.errors import PluginError, SlowConsumer
+from live_gateway.errors import GatewayError, PluginError, SlowConsumer, StorageError
 from live_gateway.events import Event, EventActions, replace
 from live_gateway.live.items import LiveItem, Partial, Stored, TranscriptUpdate
 from live_gateway.live.ordering import ChronologicalRelease
@@ -25,10 +29,19 @@ RESERVED_S = 6.0
 """A place is reserved for a little longer than forwarding may take."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """An event on its way to the plugins. slot: its place in the stored order, where one was kept for it."""
+
+    event: Event
+    update: TranscriptUpdate | None = None
+    slot: Slot | None = None
+
+
 class EventPipeline:
     """Takes the events of one live session in their order of arrival. `run` is the task that calls the plugins; `finish` ends it dry.
 
-    show: takes what the listener gets. problem: takes an exception that cost one event; the session goes on.
+    show: takes what the listener gets. problem: takes an exception that cost one event. broken: takes one that ends the session.
     """
 
     def __init__(
@@ -38,34 +51,38 @@ class EventPipeline:
         writer: SessionWriter,
         show: Callable[[LiveItem], None],
         problem: Callable[[Exception], None],
+        broken: Callable[[Exception], None],
     ) -> None:
         self._invocation = invocation
         self._chain = chain
         self._writer = writer
         self._show = show
         self._problem = problem
+        self._broken = broken
         self._order = ChronologicalRelease()
-        self._waiting: Channel[tuple[Event, TranscriptUpdate | None]] | None = None
+        self._waiting: Channel[_Waiting] | None = None
         if chain.has("on_event"):
             self._waiting = Channel(MAX_WAITING)
         self._passed = PassedText()
         self._ended = False
         self._taken = self._shown = 0
         self._progress = asyncio.Event()
+        self._seen: _Waiting | None = None
         self._as_made: dict[str, Event] = {}
 
-    def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
-        """Take an event; ignored once the session has ended. Raises `SlowConsumer` when a plugin has let 4,096 of them wait."""
+    def record(self, event: Event, update: TranscriptUpdate | None = None, slot: Slot | None = None) -> None:
+        """Take an event, for this place if it has one. Ignored once the session has ended."""
+        waiting = _Waiting(event, update, slot)
         if self._ended:
-            return
-        if self._waiting is None:
-            self._order_event(event, update)
-            return
-        try:
-            self._waiting.put_nowait((event, update))
-            self._taken += 1
-        except ChannelFull:
-            raise SlowConsumer(f"{MAX_WAITING} events wait for a plugin's on_event") from None
+            self._leave_place(waiting)
+        elif self._waiting is None:
+            self._pass(waiting)
+        else:
+            try:
+                self._waiting.put_nowait(waiting)
+                self._taken += 1
+            except (ChannelFull, ChannelClosed):
+                self._refuse(waiting, SlowConsumer(f"{MAX_WAITING} events wait for a plugin's on_event"))
 
     def reserve(self) -> Slot:
         """The place of a user's message in the stored order."""
@@ -75,35 +92,42 @@ class EventPipeline:
         """The place of a response that comes from outside; None while events are held, among which its call may be."""
         return None if self._order.held else self.reserve()
 
-    async def record_response(self, event: Event, slot: Slot | None) -> None:
-        """Record a response that came from outside, at its reserved place if it has one."""
-        if slot is None:
-            self.record(event)
-            return
-        try:
-            shown = await self._chain.on_event(self._invocation, event)
-        except PluginError as error:
-            slot.release()
-            self._problem(error)
-        else:
-            slot.fill(shown)
-
     async def run(self) -> None:
         """Show the events to the plugins, one after the other, until `finish` was called and all are through."""
         if self._waiting is None:
             return
-        async for event, update in self._waiting:
-            try:
-                shown = await self._chain.on_event(self._invocation, event)
-            except PluginError as error:
-                self._invocation.settle(event)
-                self._problem(error)
-                for released in self._order.refused(event):
-                    self._deliver(released, None)
-            else:
-                self._order_event(shown, self._passed.apply(shown, update) if update is not None else None)
-            self._shown += 1
-            self._progress.set()
+        try:
+            async for waiting in self._waiting:
+                self._seen = waiting
+                await self._show_plugins(waiting)
+                self._seen = None
+                self._shown += 1
+                self._progress.set()
+        finally:
+            self._give_up()
+
+    async def _show_plugins(self, waiting: _Waiting) -> None:
+        try:
+            shown = await self._chain.on_event(self._invocation, waiting.event)
+        except PluginError as error:
+            self._leave_place(waiting)
+            self.failed(waiting.event, error)
+            for released in self._order.refused(waiting.event):
+                self._deliver(released, None)
+        else:
+            update = self._passed.apply(shown, waiting.update) if waiting.update is not None else None
+            self._pass(_Waiting(shown, update, waiting.slot))
+
+    def _give_up(self) -> None:
+        """The plugins will see no more: what they were to see is lost, and told."""
+        assert self._waiting is not None
+        self._waiting.close()
+        left = [self._seen, *self._waiting.take_rest()]
+        self._seen = None
+        for waiting in left:
+            if waiting is not None and not waiting.event.partial:
+                self._leave_place(waiting)
+                self.failed(waiting.event, SlowConsumer("a plugin's on_event did not get to this event before the session ended"))
 
     async def drain(self) -> None:
         """Wait until the plugins have seen every event that was taken by now."""
@@ -135,10 +159,29 @@ class EventPipeline:
         self._as_made.pop(event.id, None)
         self._problem(error)
 
-    def _order_event(self, event: Event, update: TranscriptUpdate | None) -> None:
-        event = _without_doubled_output(event)
+    def _pass(self, waiting: _Waiting) -> None:
+        """The plugins have seen this event."""
+        event = _without_doubled_output(waiting.event)
+        if waiting.slot is not None and self._filled(waiting.slot, event):
+            return
         for released in self._order.feed(event):
-            self._deliver(released, update if released is event else None)
+            self._deliver(released, waiting.update if released is event else None)
+
+    def _filled(self, slot: Slot, event: Event) -> bool:
+        try:
+            slot.fill(event)
+        except StorageError:
+            return False  # it came too late for its place; better recorded late than not at all
+        return True
+
+    def _leave_place(self, waiting: _Waiting) -> None:
+        if waiting.slot is not None:
+            waiting.slot.release()
+
+    def _refuse(self, waiting: _Waiting, error: GatewayError) -> None:
+        self._leave_place(waiting)
+        self.failed(waiting.event, error)
+        self._broken(error)
 
     def _deliver(self, event: Event, update: TranscriptUpdate | None) -> None:
         if event.partial:
@@ -152,7 +195,10 @@ class EventPipeline:
                 self._show(Partial(event))  # nothing but bytes: yielded, never stored
                 return
             self._as_made[event.id] = event
-        self._writer.put(kept)
+        try:
+            self._writer.put(kept)
+        except GatewayError as error:
+            self._refuse(_Waiting(kept), error)
 
 
 def _without_doubled_output(event: Event) -> Event:

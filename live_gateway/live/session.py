@@ -9,6 +9,7 @@ shutdown: no more input, tools cancelled, the model disconnected, open texts clo
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Self
@@ -17,8 +18,8 @@ from live_gateway.agents.llm import LlmAgent
 from live_gateway.channel import ChannelClosed
 from live_gateway.clock import Clock, LoopClock
 from live_gateway.content import Blob, Content, Part, model_content
-from live_gateway.errors import LiveSessionClosed, SlowConsumer, public_error
-from live_gateway.events import Event
+from live_gateway.errors import LiveSessionClosed, SlowConsumer, StorageError, public_error
+from live_gateway.events import USER, Event
 from live_gateway.live.engine import Engine
 from live_gateway.live.items import AudioChunk, Failure, LiveItem, Partial, PlaybackMark, Relay, SendResult, Stored
 from live_gateway.live.listener import Listener
@@ -44,9 +45,11 @@ class LiveSession:
         self._clock = clock or LoopClock()
         self._listener = Listener(self._clock.now)
         self._fetched: deque[Event] = deque()
+        self._gap: ReadBack | None = None
         self._start: LiveStart | None = None
         self._engine: Engine | None = None
         self._after_run_done = False
+        self._finishing = asyncio.Lock()
 
     @property
     def session(self) -> Session:
@@ -109,7 +112,7 @@ class LiveSession:
         Raises `NotDelivered` (safe to send again), `DeliveredNotPersisted` (never), `DeliveryUnknown` (ask the person),
         `LiveSessionClosed`, `ToolResponseNotExpected`.
         """
-        return await self._running.send(content)
+        return await self._running.sender.send(content)
 
     async def send_image(self, data: bytes, mime_type: str) -> None:
         """Hand over one image of what the user shows. Not stored."""
@@ -141,18 +144,20 @@ class LiveSession:
         self._listener.put(Relay(frame))
 
     async def items(self) -> AsyncIterator[LiveItem]:
-        """Everything, in order, until the session has ended. A failure is an item here, not an exception."""
+        """Everything, in order, until the session has ended, or until something of it cannot be given any more: a fatal `Failure` is then
+        the last item. A failure is an item here, not an exception."""
         while True:
             try:
                 item = await self._listener.get()
+                events = await self._read_back(item) if isinstance(item, ReadBack) else []
             except ChannelClosed:
                 return
-            except SlowConsumer as error:
-                item = Failure(public_error(error), error, fatal=True)
-            if isinstance(item, ReadBack):
-                for event in await self._read_back(item):
-                    yield Stored(event)
-            else:
+            except (SlowConsumer, StorageError) as error:
+                yield Failure(public_error(error), error, fatal=True)
+                return
+            for event in events:
+                yield Stored(event)
+            if not isinstance(item, ReadBack):
                 yield item
 
     def __aiter__(self) -> Self:
@@ -161,6 +166,9 @@ class LiveSession:
     async def __anext__(self) -> Event:
         """The next event; audio comes as an event with inline data."""
         while True:
+            if self._gap is not None:
+                self._fetched.extend(await self._read_back(self._gap))
+                self._gap = None
             if self._fetched:
                 return self._fetched.popleft()
             match await anext(self._listener):
@@ -169,7 +177,7 @@ class LiveSession:
                 case AudioChunk(_, _, pcm):
                     return self._audio_event(pcm)
                 case ReadBack() as gap:
-                    self._fetched.extend(await self._read_back(gap))
+                    self._gap = gap  # kept until it was read: a store that fails now may give it the next time
                 case Failure(exception=exception):
                     raise exception
                 case _:
@@ -193,10 +201,12 @@ class LiveSession:
         self._listener.close()
 
     async def _after_run(self, *, quiet: bool) -> None:
-        if self._after_run_done or self._start is None:
-            return
-        self._after_run_done = True
-        errors = await self._start.chain.after_run(self._start.invocation)
+        """Once. Whoever comes second waits for its end."""
+        async with self._finishing:
+            if self._after_run_done or self._start is None:
+                return
+            self._after_run_done = True
+            errors = await self._start.chain.after_run(self._start.invocation)
         for error in errors:
             log.error("after_run_failed", error, plugin=error.plugin)
         if errors and not quiet:
@@ -208,7 +218,12 @@ class LiveSession:
         stored = await start.sessions.get(
             app_name=session.app_name, user_id=session.user_id, session_id=session.id, after_seq=gap.first_seq - 1
         )
-        return [event for event in stored.events if event.seq <= gap.last_seq]
+        return [event for event in stored.events if event.seq <= gap.last_seq and self._was_ours_to_give(event)]
+
+    def _was_ours_to_give(self, event: Event) -> bool:
+        """Others write to the session too, and what was sent comes only to those who asked for it."""
+        sent = event.author == USER and event.content is not None
+        return event.invocation_id == self.invocation_id and (not sent or self._options.yield_user_message)
 
     def _audio_event(self, pcm: bytes) -> Event:
         blob = Blob(data=pcm, mime_type=f"audio/pcm;rate={OUTPUT_HZ}")

@@ -113,12 +113,17 @@ class LiveTools:
             self._finish(batch, call, _failure(call, f"{MAX_RUNNING} tools are already running; try again when one has ended"))
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """The model no longer wants these answered."""
+        """The model no longer wants these answered: calls that run, and calls whose answer was to come from outside."""
         wanted = set(ids)
         for batch in list(self._batches):
             for call in batch.calls:
                 if call.id in wanted:
                     self._cancel(batch, call)
+        for call_id in ids:
+            if call_id in self._pending:
+                outcome = _failure(self._pending.pop(call_id), "cancelled")
+                self._show(ToolFinished(call_id, "cancelled", 0))
+                self._answered(ToolsAnswered(*merge_outcomes([outcome]), (), 0))
 
     def cancel_all(self) -> list[asyncio.Task[None]]:
         """The session ends: whatever is not done is recorded as cancelled. The tasks that are still ending."""

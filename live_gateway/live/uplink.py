@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from live_gateway.cancellation import foreign_code
 from live_gateway.errors import LiveSessionClosed, NotDelivered
 from live_gateway.models.live import INPUT_HZ
 
@@ -49,6 +50,11 @@ class Uplink:
         self._wake = asyncio.Event()
         self._closed = False
         self._dropped = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is taken."""
+        return self._closed
 
     @property
     def dropping(self) -> bool:
@@ -103,7 +109,8 @@ class Uplink:
             entry = self._queue.popleft()
             if isinstance(entry, bytes):
                 self._waiting_samples -= len(entry) // 2
-                await self._send_audio(entry)
+                with foreign_code("sending audio"):
+                    await self._send_audio(entry)
             else:
                 self._commands -= 1
                 await self._run_command(entry)
@@ -122,7 +129,8 @@ class Uplink:
             return
         command.started = True
         try:
-            await command.action()
+            with foreign_code("sending"):
+                await command.action()
         except Exception as error:
             if command.done is None:
                 raise

@@ -1,6 +1,6 @@
 """One tool call, from the model's call to the response: the same chain for `run` and for live.
 
-    plugins' before_tool -> agent's before_tool -> the tool -> (on failure) plugins' on_tool_error
+    plugins' before_tool -> agent's before_tool -> the tool -> (on failure) plugins' on_tool_error -> agent's on_tool_error
     -> plugins' after_tool -> agent's after_tool
 
 The first answer that is not None wins at each place. Whatever fails becomes a response with the key `error`, so that the model always
@@ -131,8 +131,10 @@ class _Call:
         return to_response(answer)
 
     async def _failed(self, tool: Tool | None, error: Exception) -> dict[str, Any]:
-        """The plugins' answer to a failure, else the words of it that the model may see."""
+        """The plugins' or the agent's answer to a failure, else the words of it that the model may see."""
         answer = await self._chain.first("on_tool_error", self._context, tool, self._args, error)
+        if answer is None:
+            answer = await self._agents_answer(tool, error)
         if answer is not None:
             return self._written(answer)
         if isinstance(error, GatewayError):
@@ -142,6 +144,18 @@ class _Call:
             log.error("tool_failed", error, tool=self._name, agent=self._agent.name)
             self.error = f"the tool {self._name!r} failed ({type(error).__name__})"
         return {"error": self.error}
+
+    async def _agents_answer(self, tool: Tool | None, error: Exception) -> Mapping[str, Any] | None:
+        """What the agent's own hook makes of a failure; nothing where the hook fails too."""
+        if self._agent.on_tool_error is None:
+            return None
+        try:
+            return await self._agent.on_tool_error(self._context, tool, self._args, error)
+        except BaseException as failure:
+            if _is_not_the_tools(failure):
+                raise
+            log.error("tool_failed", failure, tool=self._name, hook="on_tool_error", agent=self._agent.name)
+            return None
 
     async def _after(self, tool: Tool, result: dict[str, Any]) -> dict[str, Any]:
         answer = await self._chain.first("after_tool", self._context, tool, self._args, result)

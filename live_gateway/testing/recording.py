@@ -143,7 +143,7 @@ class Recorder:
                 await sink.send(frame, text=who == "client")
         except ConnectionClosed as closed:
             code, reason = (closed.rcvd.code, closed.rcvd.reason) if closed.rcvd is not None else (1006, "")
-            if who == "model" and not closed.rcvd_then_sent:  # not the answer to the client's own close
+            if who == "model" and closed.rcvd_then_sent is not False:  # not the answer to the client's own close
                 await self._write({"t": self._now(), "connection": number, "close": code})
             await sink.close(code if code not in (1005, 1006) else 1001, reason)
 

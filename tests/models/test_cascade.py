@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -17,7 +17,7 @@ from live_gateway.content import (
     user_content,
 )
 from live_gateway.errors import BadAudioFrame, ModelError, ModelUnavailable, SetupTimeout, UpstreamLost
-from live_gateway.models.base import Model
+from live_gateway.models.base import Model, ModelRequest, ModelResponse
 from live_gateway.models.cascade import CascadeLimits, CascadeLiveModel
 from live_gateway.models.live import (
     Activity,
@@ -285,6 +285,20 @@ async def test_nothing_interrupts_where_that_is_switched_off() -> None:
     assert asked(model) == "what about that thing"
 
 
+# report: A51
+async def test_typed_text_stops_the_answer_that_is_being_made() -> None:
+    gate = asyncio.Event()
+    partial = pieces("First part. Second", " never comes.")
+    model = ScriptedModel([(partial[0], gate, *partial[1:]), "Okay."])
+    async with talk_to(cascade(model)) as talk:
+        await talk.connection.send_content(user_content("go on"))
+        await talk.until(lambda: bool(talk.of(AudioOut)))
+        await talk.connection.send_content(user_content("no stop"))
+        await talk.turns(1)
+        assert len(talk.of(Interrupted)) == 1
+        assert talk.said_by_model == "First part. Okay."
+
+
 async def test_interrupting_cancels_calls_that_are_not_answered() -> None:
     model = ScriptedModel([calls(FunctionCall(id="c1", name="slow", args={})), "New."])
     async with talk_to(cascade(model)) as talk:
@@ -334,6 +348,37 @@ async def test_an_answer_waits_for_room_and_arrives_whole() -> None:
         await talk.turns(1)
         assert talk.audio == speech(words, OUTPUT_HZ)
         assert all(len(m.pcm) <= 1_920 for m in talk.messages if isinstance(m, AudioOut))
+
+
+class _Noticing(ScriptedModel):
+    """`asked_twice` is set with the second request."""
+
+    def __init__(self, answers: list[str]) -> None:
+        super().__init__(answers)
+        self.asked_twice = asyncio.Event()
+
+    def generate(self, request: ModelRequest) -> AsyncIterator[ModelResponse]:
+        if self.requests:
+            self.asked_twice.set()
+        return super().generate(request)
+
+
+async def test_speech_is_not_held_up_by_an_answer_that_waits_for_room() -> None:
+    model = _Noticing([" ".join(f"w{n}" for n in range(200)) + ".", "Fine."])
+    async with talk_to(cascade(model, limits=CascadeLimits(output_messages=16))) as talk:
+        await talk.connection.send_content(user_content("long story"))
+        await talk.until(lambda: len(talk.of(AudioOut)) >= 4)
+        talk.flow.clear()  # nobody takes anything from here on
+        await play(talk, [speech("excuse me for a moment"), PAUSE])
+        async with asyncio.timeout(10):
+            await model.asked_twice.wait()
+        taken = len(talk.messages)
+        talk.flow.set()
+        await talk.turns(1)
+        late = talk.messages[taken:]
+        assert sum(isinstance(message, AudioOut) for message in late[: late.index(SpeechStarted())]) <= 1
+        assert talk.kinds[talk.kinds.index("SpeechStarted") + 1] == "Interrupted"
+        assert talk.said_by_user == ["excuse me for a moment"]
 
 
 async def test_push_to_talk_takes_what_was_said_between_the_marks_and_a_little_before() -> None:
@@ -515,6 +560,7 @@ async def test_a_voice_that_cannot_be_loaded_says_what_to_run(monkeypatch: pytes
             pass
 
 
+# contract: GW-01
 async def test_connecting_waits_for_the_voice_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
 
@@ -534,6 +580,7 @@ async def test_connecting_waits_for_the_voice_and_says_so(monkeypatch: pytest.Mo
         assert talk.of(ConnectionNotice) == []
 
 
+# contract: GW-01
 async def test_loading_too_long_is_a_set_up_time_out_and_the_load_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
 

@@ -89,9 +89,39 @@ async def test_a_failing_hook_stops_the_rest_and_names_plugin_and_hook(hook: str
 
 
 async def test_cancellation_of_a_hook_is_no_plugin_failure() -> None:
+    chain = PluginChain([_Patient("p1")])
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(chain.first("before_run", None))
+        await asyncio.sleep(0.01)
+        running.cancel()
+    assert running.cancelled()
+
+
+# contract: PLUG-02
+async def test_a_cancellation_that_nobody_asked_for_is_a_plugin_failure() -> None:
     chain = PluginChain([_plugin("p1", [], {"before_run": asyncio.CancelledError()})])
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(PluginError, match=r"p1.*before_run"):
         await chain.first("before_run", None)
+
+
+# contract: PLUG-06
+async def test_after_run_of_every_plugin_is_called_also_when_one_is_cancelled() -> None:
+    seen: list[str] = []
+    chain = PluginChain([_Patient("p1"), _plugin("p2", seen)])
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(chain.after_run(None))  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        running.cancel()
+    assert running.cancelled()
+    assert seen == ["p2.after_run"]
+
+
+class _Patient(Plugin):
+    async def before_run(self, invocation: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def after_run(self, invocation: Any) -> None:
+        await asyncio.Event().wait()
 
 
 async def test_an_empty_answer_is_an_answer() -> None:

@@ -50,6 +50,7 @@ class Exchange:
     scope: dict[str, Any]
     body: bytes
     reads: bool = True
+    stalls: bool = False
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class Exchange:
         if self.reads:
             self._reading.set()
         await self._group.__aenter__()
-        self._to_app.put_nowait({"type": "http.request", "body": self.body, "more_body": False})
+        self._to_app.put_nowait({"type": "http.request", "body": self.body, "more_body": self.stalls})
         self._group.create_task(self._run())
         return self
 
@@ -166,8 +167,10 @@ class HttpClient:
         raw: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         reads: bool = True,
+        stalls: bool = False,
     ) -> Exchange:
-        """A request that is not sent yet. data: its body, as JSON; raw: as it is. reads: whether anything of the response is taken."""
+        """A request that is not sent yet. data: its body, as JSON; raw: as it is. reads: whether anything of the response is taken.
+        stalls: whether the rest of the body never comes."""
         body = raw if raw is not None else json.dumps(data).encode() if data is not None else b""
         given = {"host": "localhost", **({"content-type": "application/json"} if body else {}), **(headers or {})}
         path, _, query = path.partition("?")
@@ -185,7 +188,7 @@ class HttpClient:
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }
-        return Exchange(self.app, scope, body, reads)
+        return Exchange(self.app, scope, body, reads, stalls)
 
     async def ask(self, method: str, path: str, data: Any = None, **options: Any) -> Answer:
         """Send a request and get the whole response."""

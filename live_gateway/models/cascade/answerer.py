@@ -20,6 +20,7 @@ from live_gateway.models.live import (
     Grounding,
     Interrupted,
     LiveSetup,
+    SpeechStarted,
     ToolCalls,
     ToolCallsCancelled,
     TurnComplete,
@@ -75,14 +76,23 @@ class Answerer:
         self._history.add(content)
         self._begin()
 
-    async def stop(self) -> None:
-        """Stop the answer that is being made, if there is one. Calls that have no answer yet are cancelled."""
+    async def speech_began(self) -> None:
+        """The user speaks, and that may interrupt: say so. What waits of an answer is thrown away first, so that nothing holds it up."""
+        if self.busy:
+            await self.stop(SpeechStarted())
+        else:
+            await self._outbox.put(SpeechStarted())
+
+    async def stop(self, reason: SpeechStarted | None = None) -> None:
+        """Stop the answer that is being made, if there is one. Calls that have no answer yet are cancelled. `reason` is said first."""
         if not self.busy:
             return
         if self._task is not None:
             self._task.cancel()
         answer, self._answer = self._answer, None
         await self._outbox.discard()
+        if reason is not None:
+            await self._outbox.put(reason)
         if answer is not None:
             self._history.said(answer.said)
             cancelled = tuple(call.id or "" for call in answer.calls if call.id not in answer.responses)

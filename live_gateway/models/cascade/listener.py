@@ -13,7 +13,7 @@ from live_gateway.content import Part, user_content
 from live_gateway.models.cascade.answerer import Answerer
 from live_gateway.models.cascade.inbox import EndOfAudio, Gap, Inbox, Mark, Playing
 from live_gateway.models.cascade.outbox import Outbox
-from live_gateway.models.live import Activity, ConnectionNotice, LiveSetup, SpeechEnded, SpeechStarted, Transcript, TurnComplete
+from live_gateway.models.live import Activity, ConnectionNotice, LiveSetup, SpeechEnded, Transcript, TurnComplete
 from live_gateway.voice.base import FRAME_BYTES, Voice, VoiceActivityDetector
 from live_gateway.voice.echo import BargeIn, BargeInConfig, Verdict, is_hallucination
 from live_gateway.voice.segmenter import (
@@ -33,7 +33,7 @@ from live_gateway.voice.workers import Workers
 BATCH = 16
 """Frames that the detector looks at in one go when several wait."""
 IDLE_FRAMES = 3
-"""While nobody speaks, the detector is asked for so many frames at once: waking it up costs more than the frames. The padding makes up for it."""
+"""While nobody speaks, the detector is asked for so many frames at once: waking it up costs more than the frames do."""
 MAX_PIECES = 20
 """Speech without a pause is finished after so many segments (five minutes)."""
 ECHO_TAIL_MS = 300
@@ -176,8 +176,7 @@ class Listener:
         utterance.reported = True
         if not self._interrupts and (self._answerer.busy or self._playing):
             return
-        await self._outbox.put(SpeechStarted())
-        await self._answerer.stop()
+        await self._answerer.speech_began()
 
     async def _look_closer(self, segment: Segment | None) -> None:
         """A look at the words so far: to show them, or to find out whose they are."""

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from live_gateway.errors import BadMessage, GatewayError, public_error
+from live_gateway.errors import GatewayError, public_error
 from live_gateway.telemetry import get_logger
 
 log = get_logger(__name__)
@@ -33,8 +33,10 @@ class Refused(GatewayError):
         self.headers = dict(headers or {})
 
 
-class Invalid(BadMessage):
+class Invalid(GatewayError):
     """A request whose parts are not what they should be. problems: as FastAPI lists them."""
+
+    code = "invalid_request"
 
     def __init__(self, problems: Sequence[Mapping[str, Any]]) -> None:
         super().__init__("; ".join(str(problem["msg"]) for problem in problems))

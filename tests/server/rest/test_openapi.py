@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,20 @@ from tests.support.rest import SESSIONS, asking, client_of, rest_runner
 def described() -> dict[str, Any]:
     rest = Rest(Gateway(rest_runner()))
     return document(rest.operations, ["app"])
+
+
+def test_page_lists_every_endpoint_and_no_other() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "http-api.md").read_text()
+    listed = re.findall(r"^\| `([A-Z]+) (/\S*)` \|", page, re.MULTILINE)
+    there = [(method.upper(), path) for path, methods in described()["paths"].items() for method in methods]
+    assert sorted(listed) == sorted(there)
+
+
+def test_page_speaks_of_every_status() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "http-api.md").read_text()
+    listed = {int(number) for row in re.findall(r"^\| ((?:\d{3}(?:, )?)+) \|", page, re.MULTILINE) for number in row.split(", ")}
+    answers = [operation["responses"] for methods in described()["paths"].values() for operation in methods.values()]
+    assert listed == {int(status) for responses in answers for status in responses if status != "200"} | {405}
 
 
 def references(value: Any) -> set[str]:

@@ -1,0 +1,174 @@
+"""What a program sends in words: to the model first, and only then to the record.
+
+Forwarding and recording are one step of the uplink. Once it has begun it is carried to its end, whether or not whoever sent the message
+still waits for it: what the model has got is in the record, or somebody is told that it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from live_gateway.agents.context import InvocationContext
+from live_gateway.content import Content, FunctionResponse, function_responses
+from live_gateway.errors import (
+    DeliveredNotPersisted,
+    DeliveryUnknown,
+    GatewayError,
+    LiveSessionClosed,
+    NotDelivered,
+    PluginError,
+    ToolResponseNotExpected,
+    public_error,
+)
+from live_gateway.live.conversation import Conversation
+from live_gateway.live.items import SendResult
+from live_gateway.live.pipeline import EventPipeline
+from live_gateway.live.tools import LiveTools
+from live_gateway.live.uplink import Uplink
+from live_gateway.models.live import LiveConnection
+from live_gateway.plugins.chain import PluginChain
+from live_gateway.sessions.writer import Slot, Storing
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """One step of the uplink. record: called as soon as the model has it; it does not wait and does not raise."""
+
+    send: Callable[[], Awaitable[None]]
+    record: Callable[[], None]
+    slot: Slot | None
+    begun: bool = False
+
+    async def __call__(self) -> None:
+        self.begun = True
+        try:
+            await self.send()
+        except BaseException:
+            self.leave()
+            raise
+        self.record()
+
+    def leave(self) -> None:
+        """It did not come to that: give the place up."""
+        if self.slot is not None:
+            self.slot.release()
+
+
+class Sender:
+    """See `LiveSession.send`. Events of messages that it sent are its own business: `owns` and `tells` say which and to whom."""
+
+    def __init__(
+        self,
+        invocation: InvocationContext,
+        chain: PluginChain,
+        conversation: Conversation,
+        pipeline: EventPipeline,
+        tools: LiveTools,
+        connection: LiveConnection,
+        uplink: Uplink,
+    ) -> None:
+        self._invocation = invocation
+        self._chain = chain
+        self._conversation = conversation
+        self._pipeline = pipeline
+        self._tools = tools
+        self._connection = connection
+        self._uplink = uplink
+        self._sent: set[str] = set()
+        self._waited_for: set[str] = set()
+
+    async def send(self, content: Content) -> SendResult:
+        """A message of the user, or answers to calls."""
+        if function_responses(content):
+            return await self._answer(content)
+        content = await self._shown_to_plugins(content)
+        if self._uplink.closed:
+            raise LiveSessionClosed("the live session is closed")
+        event = self._conversation.user_message(content)
+        slot = self._pipeline.reserve()
+        recorded: list[Storing | Exception] = []
+
+        def record() -> None:
+            try:
+                recorded.append(slot.fill(event))
+                self._sent.add(event.id)
+            except GatewayError as error:
+                recorded.append(error)
+
+        self._waited_for.add(event.id)
+        try:
+            await self._forward(_Delivery(partial(self._connection.send_content, content), record, slot))
+            return SendResult("persisted", await _seq(recorded[0]))
+        finally:
+            self._waited_for.discard(event.id)
+
+    def owns(self, event_id: str) -> bool:
+        """Whether this event, which was stored, is a message that was sent. Asked once."""
+        owned = event_id in self._sent
+        self._sent.discard(event_id)
+        return owned
+
+    def tells(self, event_id: str) -> bool:
+        """Whether this event, which was not stored, is a message whose sender is told so. Asked once."""
+        return self.owns(event_id) and event_id in self._waited_for
+
+    async def _shown_to_plugins(self, content: Content) -> Content:
+        try:
+            replaced: Content | None = await self._chain.first("on_user_message", self._invocation, content)
+        except PluginError as error:
+            raise NotDelivered(str(error)) from error
+        return replaced if replaced is not None else content
+
+    async def _answer(self, content: Content) -> SendResult:
+        """Final answers of long-running calls: they are recorded as the tools' responses, at the place where they went to the model."""
+        answers = self._expected(content)
+        event = self._conversation.outside_answers(answers)
+        slot = self._pipeline.reserve_response()
+
+        def record() -> None:
+            for answer in answers:
+                self._tools.take_pending(answer)
+            self._pipeline.record(event, slot=slot)
+
+        await self._forward(_Delivery(partial(self._connection.send_tool_responses, answers), record, slot))
+        return SendResult("delivered")
+
+    def _expected(self, content: Content) -> tuple[FunctionResponse, ...]:
+        answers: list[FunctionResponse] = []
+        for response in function_responses(content):
+            call = self._tools.pending.get(response.id or "")
+            if call is None or (response.name and response.name != call.name) or any(answer.id == response.id for answer in answers):
+                raise ToolResponseNotExpected(f"no call with the id {response.id!r} waits for an answer from outside")
+            answers.append(response.model_copy(update={"name": call.name}))
+        if len(answers) != len(content.parts or ()):
+            raise ToolResponseNotExpected("answers to calls and other content are sent in messages of their own")
+        return tuple(answers)
+
+    async def _forward(self, delivery: _Delivery) -> None:
+        """Have it done by the uplink. A model says with an error of our tree that it took nothing; after any other nobody knows."""
+        try:
+            await self._uplink.perform(delivery)
+        except (NotDelivered, LiveSessionClosed):
+            raise
+        except TimeoutError as error:
+            raise DeliveryUnknown("the connection to the model broke while the message was being sent") from error
+        except GatewayError as error:
+            raise NotDelivered(str(error)) from error
+        except Exception as error:
+            raise DeliveryUnknown(f"sending the message failed ({type(error).__name__}); whether it arrived is not known") from error
+        finally:
+            if not delivery.begun:
+                delivery.leave()
+
+
+async def _seq(recorded: Storing | Exception) -> int:
+    """The number under which the message is in the store."""
+    try:
+        if isinstance(recorded, Exception):
+            raise recorded
+        return (await recorded).seq
+    except Exception as error:
+        reason = public_error(error).message
+        raise DeliveredNotPersisted(f"the model has the message, the store does not: {reason}") from error
