@@ -5,6 +5,7 @@ What the command line says stands above the environment, the environment above t
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -27,6 +28,8 @@ class Settings(BaseSettings):
     store: NonEmpty | None = None
     """Where conversations are kept: `memory://`, `sqlite:///path/to/file`, `postgresql://...`. None is a SQLite file in the user's data
     directory of this platform."""
+    artifacts: Path | None = None
+    """Directory of the files that belong to conversations. None: beside the default store; with `memory://`, in memory."""
     app_name: NonEmpty | None = None
     """Name under which the conversations are kept; None is the agent's name."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -6,9 +6,13 @@ import argparse
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from live_gateway import telemetry
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.artifacts.base import ArtifactService
+from live_gateway.artifacts.directory import DirectoryArtifactService
+from live_gateway.artifacts.memory import InMemoryArtifactService
 from live_gateway.cli.load import load_agent
 from live_gateway.cli.local_voice import how_to_install, missing_voice, needs_voice, with_live_models
 from live_gateway.cli.problems import CommandError, Exit
@@ -19,6 +23,8 @@ from live_gateway.server.run import serve
 from live_gateway.sessions import OpenableSessionService, default_path, open_session_service
 from live_gateway.settings import Settings, SettingsError, load_settings
 from live_gateway.voice.local import Availability
+
+_OPTIONS = ("host", "port", "store", "artifacts", "app_name")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,6 +46,7 @@ def _serve(agent: LlmAgent, settings: Settings) -> None:
         app_name=settings.app_name or agent.name,
         agent=with_live_models(agent, missing),
         session_service=store.service,
+        artifact_service=_artifacts(settings),
         auto_create_session=True,
     )
     app = create_app(runner, around=store.opened)
@@ -50,6 +57,12 @@ def _serve(agent: LlmAgent, settings: Settings) -> None:
             raise
     if store.problem is not None:
         raise CommandError(str(store.problem))
+
+
+def _artifacts(settings: Settings) -> ArtifactService:
+    if settings.artifacts is None and settings.store == "memory://":
+        return InMemoryArtifactService()
+    return DirectoryArtifactService(settings.artifacts or Path(default_path()).parent / "artifacts")
 
 
 class _Store:
@@ -72,7 +85,7 @@ class _Store:
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     try:
-        return load_settings(host=arguments.host, port=arguments.port, store=arguments.store, app_name=arguments.app_name)
+        return load_settings(**{name: getattr(arguments, name) for name in _OPTIONS})
     except SettingsError as error:
         raise CommandError(str(error)) from None
 

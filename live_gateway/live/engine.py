@@ -72,10 +72,7 @@ class Engine:
     async def open(cls, start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock) -> Engine:
         """Store the state delta, connect, wait until the model is ready, start the tasks. Raises what connecting raised."""
         invocation = start.invocation
-        if options.state_delta:
-            actions = EventActions(state_delta=dict(options.state_delta))
-            event = Event(author=USER, invocation_id=invocation.invocation_id, actions=actions)
-            await start.sessions.append_event(invocation.session, event)
+        await _store_delta(start, options)
         setup = await _setup(start, options)
         engine = cls(start, options, listener, clock)
         setup = replace(setup, history=engine._history)
@@ -275,35 +272,47 @@ class Engine:
         self._tasks["receive"].cancel()
         self._tasks["uplink"].cancel()
         self._disconnect.set()
-        await self._end([self._tasks["connection"], *self._tools.cancel_all()], END_S)
+        await _end([self._tasks["connection"], *self._tools.cancel_all()], END_S)
 
     async def _end_conversation(self, error: Exception | None) -> None:
         self.conversation.end(failed=error is not None)
 
     async def _store_rest(self, _error: Exception | None) -> None:
         self._pipeline.finish()
-        await self._end([self._tasks["plugins"]], STORE_S)
+        await _end([self._tasks["plugins"]], STORE_S)
         self._pipeline.flush()
         self._writer.close()
-        if not await self._end([self._tasks["store"]], STORE_S):
+        if not await _end([self._tasks["store"]], STORE_S):
             log.error("events_lost", session=self._start.invocation.session.id, count=len(self._writer))
 
-    async def _end(self, tasks: list[asyncio.Task[None]], deadline_s: float) -> bool:
-        """Wait for tasks that are ending; cancel those that have not ended in time, and give them a moment to tidy up."""
-        _, late = await asyncio.wait(tasks, timeout=deadline_s)
-        for task in late:
-            task.cancel()
-        if late:
-            await asyncio.wait(late, timeout=TIDY_S)
-        return not late
-
     def _report(self, error: Exception) -> None:
-        if not isinstance(error, GatewayError):
-            log.error("live_failed", error, session=self._start.invocation.session.id)
-            lost = UpstreamLost("the connection to the model failed")
-            lost.__cause__ = error
-            error = lost
-        self._listener.put(Failure(public_error(error), error, fatal=True))
+        shown = error if isinstance(error, GatewayError) else _lost(error, self._start.invocation.session.id)
+        self._listener.put(Failure(public_error(shown), shown, fatal=True))
+
+
+async def _end(tasks: list[asyncio.Task[None]], deadline_s: float) -> bool:
+    """Wait for tasks that are ending; cancel those that have not ended in time, and give them a moment to tidy up."""
+    _, late = await asyncio.wait(tasks, timeout=deadline_s)
+    for task in late:
+        task.cancel()
+    if late:
+        await asyncio.wait(late, timeout=TIDY_S)
+    return not late
+
+
+def _lost(error: Exception, session_id: str) -> UpstreamLost:
+    """A stranger ended the session: what it says may hold anything, so it is logged by type and place."""
+    log.error("live_failed", error, session=session_id)
+    lost = UpstreamLost("the connection to the model failed")
+    lost.__cause__ = error
+    return lost
+
+
+async def _store_delta(start: LiveStart, options: LiveOptions) -> None:
+    if options.state_delta:
+        actions = EventActions(state_delta=dict(options.state_delta))
+        event = Event(author=USER, invocation_id=start.invocation.invocation_id, actions=actions)
+        await start.sessions.append_event(start.invocation.session, event)
 
 
 async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:

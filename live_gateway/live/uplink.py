@@ -17,6 +17,8 @@ from live_gateway.models.live import INPUT_HZ
 
 MAX_AUDIO_SAMPLES = 2 * INPUT_HZ
 MAX_COMMANDS = 256
+RESERVED = 256
+"""Room beyond that for what the session itself has to tell the model: what clients send cannot keep a tool's answer out."""
 COMMAND_DEADLINE_S = 5.0
 
 Action: TypeAlias = Callable[[], Awaitable[None]]
@@ -77,7 +79,7 @@ class Uplink:
         self._wake.set()
 
     def post(self, action: Action) -> None:
-        """Queue something that nobody waits for. Its failure shows as the failure of the connection itself."""
+        """Queue something that nobody waits for. Its failure shows as the failure of the connection itself. Raises `NotDelivered`."""
         self._enqueue(_Command(action, None))
 
     async def perform(self, action: Action) -> None:
@@ -144,8 +146,8 @@ class Uplink:
     def _enqueue(self, command: _Command) -> None:
         if self._closed:
             raise LiveSessionClosed("the live session is closed")
-        if self._commands >= MAX_COMMANDS:
-            raise NotDelivered(f"{MAX_COMMANDS} messages already wait for the model")
+        if self._commands >= MAX_COMMANDS + (RESERVED if command.done is None else 0):
+            raise NotDelivered(f"{self._commands} messages already wait for the model")
         self._commands += 1
         self._queue.append(command)
         self._wake.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from live_gateway.errors import (
     NotDelivered,
     SetupTimeout,
     StorageError,
+    UpstreamLost,
 )
 from live_gateway.events import Event
-from live_gateway.live import engine
+from live_gateway.live import engine, uplink
 from live_gateway.live.items import Failure, LiveItem, Stored, ToolFinished
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import ContentOut, ToolCalls, Transcript, TurnComplete
@@ -279,13 +281,16 @@ async def test_a_tool_that_ends_while_the_store_is_full_harms_nobody() -> None:
 
 
 # contract: LIVE-17, LIVE-19
-async def test_a_tool_that_ends_while_the_way_to_the_model_is_full_ends_the_session_and_nothing_else() -> None:
+@pytest.mark.parametrize("reserved", [True, False])
+async def test_what_clients_send_cannot_keep_a_tools_answer_out(reserved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not reserved:
+        monkeypatch.setattr(uplink, "RESERVED", -1)
     model = PuppetModel()
     runner = live_runner(model, tools=[slow])
     gate = asyncio.Event()
 
     async def show(live: LiveSession) -> None:
-        with pytest.raises((NotDelivered, LiveSessionClosed, TimeoutError)):
+        with contextlib.suppress(NotDelivered, LiveSessionClosed, TimeoutError):
             await live.send_image(b"x", "image/png")
 
     async with asyncio.timeout(60), asyncio.TaskGroup() as group, go_live(runner) as live:
@@ -297,10 +302,12 @@ async def test_a_tool_that_ends_while_the_way_to_the_model_is_full_ends_the_sess
         for _ in range(300):
             group.create_task(show(live))
         await asyncio.sleep(3)
-        assert consumer.done()
-    assert isinstance(items[-1], Failure)
-    assert items[-1].fatal
-    assert in_short(list(await stored(runner))) == ["call slow", "resp slow"]
+        gate.set()
+        await asyncio.sleep(1)
+        assert consumer.done() is not reserved
+    assert [answer.id for answer in model.connection.answers] == (["c-1"] if reserved else [])
+    assert [type(item.exception) for item in items if isinstance(item, Failure) and item.fatal] == ([] if reserved else [UpstreamLost])
+    assert in_short(list(await stored(runner)))[:2] == ["call slow", "resp slow"]
     assert nobody_else()
 
 

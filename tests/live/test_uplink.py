@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from live_gateway.errors import LiveSessionClosed, NotDelivered, UpstreamLost
-from live_gateway.live.uplink import MAX_AUDIO_SAMPLES, MAX_COMMANDS, Uplink
+from live_gateway.live.uplink import MAX_AUDIO_SAMPLES, MAX_COMMANDS, RESERVED, Uplink
 
 
 class Wire:
@@ -113,6 +113,10 @@ async def test_commands_are_bounded() -> None:
     wire = Wire()
     uplink = Uplink(wire.audio)
     for _ in range(MAX_COMMANDS):
+        uplink.post(lambda: wire.text("x"))
+    with pytest.raises(NotDelivered):
+        await uplink.perform(lambda: wire.text("one too many"))
+    for _ in range(RESERVED):
         uplink.post(lambda: wire.text("x"))
     with pytest.raises(NotDelivered):
         uplink.post(lambda: wire.text("one too many"))

@@ -42,13 +42,17 @@ from tests.support.fake_voice import FakeDetector, FakeRecogniser, FakeSynthesis
 
 PAUSE = silence(800)
 LONG = "one two three four five six seven eight nine ten"
+PATIENT = CascadeLimits(room_s=60)
+"""Audio is fed as fast as it is taken: on a busy machine nothing is to be dropped."""
 PUSH_TO_TALK = LiveSetup(voice_activity=VoiceActivityConfig(automatic=False))
 
 
 def cascade(
     model: Model, *, stt: FakeRecogniser | None = None, tts: FakeSynthesiser | None = None, limits: CascadeLimits | None = None
 ) -> CascadeLiveModel:
-    return CascadeLiveModel(vad=FakeDetector, stt=stt or FakeRecogniser(), tts=tts or FakeSynthesiser(), model=model, limits=limits)
+    return CascadeLiveModel(
+        vad=FakeDetector, stt=stt or FakeRecogniser(), tts=tts or FakeSynthesiser(), model=model, limits=limits or PATIENT
+    )
 
 
 def asked(model: ScriptedModel, request: int = -1) -> str:
@@ -326,7 +330,7 @@ async def test_interrupting_when_nothing_is_made_does_nothing() -> None:
 
 async def test_what_waits_of_an_interrupted_answer_is_not_delivered() -> None:
     model = ScriptedModel([" ".join(f"w{n}" for n in range(40)) + ".", "Fine."])
-    async with talk_to(cascade(model, limits=CascadeLimits(output_messages=8))) as talk:
+    async with talk_to(cascade(model, limits=CascadeLimits(output_messages=8, room_s=60))) as talk:
         await talk.connection.send_content(user_content("long story"))
         await talk.until(lambda: len(talk.of(AudioOut)) >= 4)
         talk.flow.clear()  # nobody takes anything: the answer waits for room
@@ -343,7 +347,7 @@ async def test_what_waits_of_an_interrupted_answer_is_not_delivered() -> None:
 
 async def test_an_answer_waits_for_room_and_arrives_whole() -> None:
     words = " ".join(f"w{n}" for n in range(60))
-    async with talk_to(cascade(ScriptedModel([words + "."]), limits=CascadeLimits(output_messages=4))) as talk:
+    async with talk_to(cascade(ScriptedModel([words + "."]), limits=CascadeLimits(output_messages=4, room_s=60))) as talk:
         await talk.connection.send_content(user_content("long story"))
         await talk.turns(1)
         assert talk.audio == speech(words, OUTPUT_HZ)
@@ -365,7 +369,7 @@ class _Noticing(ScriptedModel):
 
 async def test_speech_is_not_held_up_by_an_answer_that_waits_for_room() -> None:
     model = _Noticing([" ".join(f"w{n}" for n in range(200)) + ".", "Fine."])
-    async with talk_to(cascade(model, limits=CascadeLimits(output_messages=16))) as talk:
+    async with talk_to(cascade(model, limits=CascadeLimits(output_messages=16, room_s=60))) as talk:
         await talk.connection.send_content(user_content("long story"))
         await talk.until(lambda: len(talk.of(AudioOut)) >= 4)
         talk.flow.clear()  # nobody takes anything from here on

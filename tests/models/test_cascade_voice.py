@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from live_gateway.content import FunctionDeclaration, FunctionResponse, user_content
-from live_gateway.models.cascade import CascadeLiveModel
+from live_gateway.models.cascade import CascadeLimits, CascadeLiveModel
 from live_gateway.models.keyword import KeywordModel
 from live_gateway.models.live import (
     Activity,
@@ -46,7 +46,7 @@ MOVE = FunctionDeclaration(
 
 
 def live(model: ScriptedModel | KeywordModel) -> CascadeLiveModel:
-    return CascadeLiveModel(model=model)
+    return CascadeLiveModel(model=model, limits=CascadeLimits(room_s=60))
 
 
 async def test_the_clips_are_understood_faster_than_real_time() -> None:

@@ -10,8 +10,8 @@ from live_gateway.plugins.call_limit import CallLimitPlugin
 from live_gateway.runner import Runner
 from live_gateway.testing.scripted_live import ScriptedLiveModel
 from live_gateway.testing.scripted_model import calls
+from live_gateway.testing.steps import Step, emit, end, expect_tool_responses
 from live_gateway.testing.steps import call as live_call
-from live_gateway.testing.steps import emit, end, expect_tool_responses
 from tests.support.live import all_of, go_live, in_short, live_runner
 from tests.support.live import stored as live_stored
 from tests.support.runs import bot, call, outcomes, run, short, stored
@@ -69,8 +69,10 @@ def test_a_negative_limit_is_refused(limits: dict[str, int]) -> None:
 
 @pytest.mark.virtual_time
 async def test_a_live_session_is_one_invocation() -> None:
-    turn = [live_call("look"), expect_tool_responses(), emit(TurnComplete())]
-    with ScriptedLiveModel([*turn, *turn, end()]) as model:
+    script: list[Step] = []
+    for call_id in ("c1", "c2"):
+        script += [live_call("look", id=call_id), expect_tool_responses(), emit(TurnComplete())]
+    with ScriptedLiveModel([*script, end()]) as model:
         runner = live_runner(model, tools=[look], plugins=[CallLimitPlugin(tool_calls=1)])
         async with go_live(runner) as live:
             await all_of(live)

@@ -13,8 +13,8 @@ from live_gateway.models.live import TurnComplete
 from live_gateway.plugins.logging_plugin import LoggingPlugin
 from live_gateway.runner import Runner
 from live_gateway.testing.scripted_live import ScriptedLiveModel
+from live_gateway.testing.steps import Step, emit, end, expect_content, expect_tool_responses
 from live_gateway.testing.steps import call as live_call
-from live_gateway.testing.steps import emit, end, expect_content, expect_tool_responses
 from tests.support.live import all_of, go_live, heard, live_runner, spoke
 from tests.support.runs import bot, call, outcomes, run
 
@@ -90,7 +90,7 @@ async def test_content_is_logged_where_it_is_asked_for(lines: pytest.LogCaptureF
 
 @pytest.mark.virtual_time
 async def test_a_live_session_is_logged_too(lines: pytest.LogCaptureFixture) -> None:
-    script = [
+    script: list[Step] = [
         expect_content(SECRET),
         live_call("reveal", {"what": SECRET}),
         expect_tool_responses(),

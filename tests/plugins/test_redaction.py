@@ -112,9 +112,8 @@ def _event(text: str, **fields: Any) -> Event:
 
 async def test_the_newest_words_are_held_back_until_they_are_known_to_be_harmless() -> None:
     shown, whole = await pass_pieces(plugin(hold=10), ["one two three", " four five six", " seven"])
-    assert shown == ["", "one two three ", "one two three four five "][: len(shown)] or shown
+    assert shown == ["", "one two three ", "one two three four "]
     assert whole == "one two three four five six seven"
-    assert all(whole.startswith(text) for text in shown)
 
 
 async def test_without_holding_back_a_match_is_replaced_as_soon_as_it_is_whole() -> None:
