@@ -19,8 +19,9 @@ from live_gateway.errors import (
     UpstreamLost,
     public_error,
 )
-from live_gateway.events import USER, Event, EventActions
+from live_gateway.events import Event
 from live_gateway.live.conversation import Conversation
+from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Failure, LiveItem, Notice, TranscriptUpdate
 from live_gateway.live.listener import Listener
 from live_gateway.live.pipeline import EventPipeline
@@ -28,7 +29,7 @@ from live_gateway.live.sender import Sender
 from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.live.tools import LiveTools, ToolsAnswered
 from live_gateway.live.uplink import Action, Uplink
-from live_gateway.models.live import ConnectionNotice, History, LiveConnection, LiveSetup
+from live_gateway.models.live import History, LiveConnection, LiveSetup
 from live_gateway.sessions.writer import SessionWriter
 from live_gateway.telemetry import get_logger
 
@@ -49,8 +50,9 @@ STORE_S = 6.0
 class Engine:
     """An open connection and everything around it. Implements `conversation.Stage`."""
 
-    def __init__(self, start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock) -> None:
+    def __init__(self, start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock, hooks: LiveHooks) -> None:
         self._start = start
+        self._hooks = hooks
         self._options = options
         self._listener = listener
         self._group = asyncio.TaskGroup()
@@ -59,44 +61,38 @@ class Engine:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.closing = False
+        self._answered = False
         self.connection: LiveConnection
         self.uplink: Uplink
         self.sender: Sender
         service, session = start.sessions, start.invocation.session
         self._writer = SessionWriter(service, session, on_stored=self._stored, on_failed=self._not_stored)
-        self._pipeline = EventPipeline(start.invocation, start.chain, self._writer, listener.put, self._problem, self._begin_shutdown)
+        self._pipeline = EventPipeline(
+            start.invocation, start.chain, hooks, self._writer, listener.put, self._problem, self._begin_shutdown
+        )
         self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered)
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
 
-    @classmethod
-    async def open(cls, start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock) -> Engine:
-        """Store the state delta, connect, wait until the model is ready, start the tasks. Raises what connecting raised."""
-        invocation = start.invocation
-        await _store_delta(start, options)
-        setup = await _setup(start, options)
-        engine = cls(start, options, listener, clock)
-        setup = replace(setup, history=engine._history)
-        await engine._group.__aenter__()
+    async def connect(self, setup: LiveSetup) -> None:
+        """Connect, wait until the model is ready, start the tasks. Raises what connecting raised; no task is left then."""
+        await self._group.__aenter__()
         try:
             ready: asyncio.Future[LiveConnection] = asyncio.get_running_loop().create_future()
-            engine._spawn("connection", engine._hold_connection(setup, ready))
+            self._spawn("connection", self._hold_connection(replace(setup, history=self._history), ready))
             async with asyncio.timeout(OPEN_S):
-                engine.connection = await ready
+                self.connection = await ready
         except TimeoutError:
-            await engine._abandon()
+            await self._abandon()
             raise SetupTimeout(f"the model was not ready within {OPEN_S:g} s") from None
         except BaseException:
-            await engine._abandon()
+            await self._abandon()
             raise
-        engine.uplink = Uplink(engine.connection.send_audio)
-        engine.sender = Sender(
-            invocation, start.chain, engine.conversation, engine._pipeline, engine._tools, engine.connection, engine.uplink
-        )
-        engine._spawn("uplink", engine._guarded(engine.uplink.run()))
-        engine._spawn("receive", engine._guarded(engine._receive()))
-        engine._spawn("plugins", engine._guarded(engine._pipeline.run()))
-        engine._spawn("store", engine._guarded(engine._writer.run()))
-        return engine
+        self.uplink = Uplink(self.connection.send_audio)
+        self.sender = Sender(self._start, self._hooks, self.conversation, self._pipeline, self._tools, self.connection, self.uplink)
+        self._spawn("uplink", self._guarded(self.uplink.run()))
+        self._spawn("receive", self._guarded(self._receive()))
+        self._spawn("plugins", self._guarded(self._pipeline.run()))
+        self._spawn("store", self._guarded(self._writer.run()))
 
     async def _abandon(self) -> None:
         self.closing = True
@@ -256,7 +252,7 @@ class Engine:
                     await step(error)
                 except Exception as problem:  # one step that fails must not keep the next from being taken
                     error = error or problem
-            if error is not None:
+            if error is not None and not self._answered:
                 self._report(error)
         finally:
             self.arm(None)
@@ -276,6 +272,14 @@ class Engine:
 
     async def _end_conversation(self, error: Exception | None) -> None:
         self.conversation.end(failed=error is not None)
+        try:
+            last = await self._hooks.at_end(error)
+        except Exception as problem:  # the edge to callbacks of the agent's author
+            self._problem(problem)
+        else:
+            self._answered = last is not None
+            if last is not None:
+                self.record(last)
 
     async def _store_rest(self, _error: Exception | None) -> None:
         self._pipeline.finish()
@@ -306,40 +310,3 @@ def _lost(error: Exception, session_id: str) -> UpstreamLost:
     lost = UpstreamLost("the connection to the model failed")
     lost.__cause__ = error
     return lost
-
-
-async def _store_delta(start: LiveStart, options: LiveOptions) -> None:
-    if options.state_delta:
-        actions = EventActions(state_delta=dict(options.state_delta))
-        event = Event(author=USER, invocation_id=start.invocation.invocation_id, actions=actions)
-        await start.sessions.append_event(start.invocation.session, event)
-
-
-async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:
-    config, agent = options.config, start.agent
-
-    def notify(notice: ConnectionNotice) -> None:
-        if options.on_notice is not None:
-            options.on_notice(Notice("info", notice.code, notice.params))
-
-    return LiveSetup(
-        instruction=await start.instruction(),
-        tools=tuple(tool.declaration for tool in agent.toolbox.values()),
-        modality=config.modality,
-        voice=config.voice,
-        language=config.language,
-        voice_activity=config.voice_activity,
-        input_transcription=config.input_transcription,
-        output_transcription=config.output_transcription,
-        config=agent.config,
-        generation=config.generation,
-        thinking=config.thinking,
-        media_resolution=config.media_resolution,
-        affective_dialog=config.affective_dialog,
-        proactivity=config.proactivity,
-        session_resumption=config.session_resumption,
-        context_window_compression=config.context_window_compression,
-        notify=notify,
-        conversation=start.invocation.invocation_id,
-        continues=start.continues,
-    )

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from live_gateway.agents.context import InvocationContext
 from live_gateway.channel import Channel, ChannelClosed, ChannelFull
 from live_gateway.content import has_inline_data, without_inline_data
-from live_gateway.errors import GatewayError, PluginError, SlowConsumer, StorageError
+from live_gateway.errors import GatewayError, SlowConsumer, StorageError
 from live_gateway.events import Event, EventActions, replace
+from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import LiveItem, Partial, Stored, TranscriptUpdate
 from live_gateway.live.ordering import ChronologicalRelease
 from live_gateway.live.transcript import PassedText
@@ -48,6 +49,7 @@ class EventPipeline:
         self,
         invocation: InvocationContext,
         chain: PluginChain,
+        hooks: LiveHooks,
         writer: SessionWriter,
         show: Callable[[LiveItem], None],
         problem: Callable[[Exception], None],
@@ -55,13 +57,14 @@ class EventPipeline:
     ) -> None:
         self._invocation = invocation
         self._chain = chain
+        self._hooks = hooks
         self._writer = writer
         self._show = show
         self._problem = problem
         self._broken = broken
         self._order = ChronologicalRelease()
         self._waiting: Channel[_Waiting] | None = None
-        if chain.has("on_event"):
+        if chain.has("on_event") or hooks.watches_answers:
             self._waiting = Channel(MAX_WAITING)
         self._passed = PassedText()
         self._ended = False
@@ -108,8 +111,9 @@ class EventPipeline:
 
     async def _show_plugins(self, waiting: _Waiting) -> None:
         try:
-            shown = await self._chain.on_event(self._invocation, waiting.event)
-        except PluginError as error:
+            answered = await self._hooks.after_answer(waiting.event)
+            shown = await self._chain.on_event(self._invocation, answered)
+        except Exception as error:  # a plugin's failure, or whatever the agent's own callback raised
             self._leave_place(waiting)
             self.failed(waiting.event, error)
             for released in self._order.refused(waiting.event):

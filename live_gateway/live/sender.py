@@ -10,25 +10,25 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from live_gateway.agents.context import InvocationContext
-from live_gateway.content import Content, FunctionResponse, function_responses
+from live_gateway.content import Content, function_responses
 from live_gateway.errors import (
     DeliveredNotPersisted,
     DeliveryUnknown,
     GatewayError,
     LiveSessionClosed,
     NotDelivered,
-    PluginError,
     ToolResponseNotExpected,
     public_error,
 )
+from live_gateway.events import Event, replace
 from live_gateway.live.conversation import Conversation
+from live_gateway.live.hooks import LiveHooks, is_answer
 from live_gateway.live.items import SendResult
 from live_gateway.live.pipeline import EventPipeline
+from live_gateway.live.start import LiveStart
 from live_gateway.live.tools import LiveTools
 from live_gateway.live.uplink import Uplink
 from live_gateway.models.live import LiveConnection
-from live_gateway.plugins.chain import PluginChain
 from live_gateway.sessions.writer import Slot, Storing
 
 
@@ -61,16 +61,17 @@ class Sender:
 
     def __init__(
         self,
-        invocation: InvocationContext,
-        chain: PluginChain,
+        start: LiveStart,
+        hooks: LiveHooks,
         conversation: Conversation,
         pipeline: EventPipeline,
         tools: LiveTools,
         connection: LiveConnection,
         uplink: Uplink,
     ) -> None:
-        self._invocation = invocation
-        self._chain = chain
+        self._invocation = start.invocation
+        self._chain = start.chain
+        self._hooks = hooks
         self._conversation = conversation
         self._pipeline = pipeline
         self._tools = tools
@@ -83,10 +84,14 @@ class Sender:
         """A message of the user, or answers to calls."""
         if function_responses(content):
             return await self._answer(content)
-        content = await self._shown_to_plugins(content)
+        content, said = await self._shown_to_hooks(content)
         if self._uplink.closed:
             raise LiveSessionClosed("the live session is closed")
         event = self._conversation.user_message(content)
+        if said is not None and is_answer(said):
+            return await self._answered(event, said)
+        if said is not None:
+            self._pipeline.record(said)
         slot = self._pipeline.reserve()
         recorded: list[Storing | Exception] = []
 
@@ -114,37 +119,45 @@ class Sender:
         """Whether this event, which was not stored, is a message whose sender is told so. Asked once."""
         return self.owns(event_id) and event_id in self._waited_for
 
-    async def _shown_to_plugins(self, content: Content) -> Content:
+    async def _shown_to_hooks(self, content: Content) -> tuple[Content, Event | None]:
+        """The message as the plugins want it, and what those who stand before the model make of it."""
         try:
             replaced: Content | None = await self._chain.first("on_user_message", self._invocation, content)
-        except PluginError as error:
-            raise NotDelivered(str(error)) from error
-        return replaced if replaced is not None else content
+            content = replaced if replaced is not None else content
+            return content, await self._hooks.before_message(content)
+        except Exception as error:  # the edge to callbacks of the agent's author
+            raise NotDelivered(public_error(error).message) from error
+
+    async def _answered(self, event: Event, answer: Event) -> SendResult:
+        """Somebody answered instead of the model: message and answer are recorded, and nothing is sent."""
+        self._conversation.cancel()
+        self._waited_for.add(event.id)
+        try:
+            storing = self._pipeline.reserve().fill(event)
+            self._sent.add(event.id)
+            live = {"turn": self._conversation.turns.turn, "source": "text"}
+            self._pipeline.record(replace(answer, custom_metadata={"live": live}))
+            return SendResult("persisted", (await storing).seq)
+        except Exception as error:
+            raise NotDelivered(public_error(error).message) from error
+        finally:
+            self._waited_for.discard(event.id)
 
     async def _answer(self, content: Content) -> SendResult:
         """Final answers of long-running calls: they are recorded as the tools' responses, at the place where they went to the model."""
-        answers = self._expected(content)
-        event = self._conversation.outside_answers(answers)
-        slot = self._pipeline.reserve_response()
-
-        def record() -> None:
-            for answer in answers:
-                self._tools.take_pending(answer)
-            self._pipeline.record(event, slot=slot)
-
-        await self._forward(_Delivery(partial(self._connection.send_tool_responses, answers), record, slot))
-        return SendResult("delivered")
-
-    def _expected(self, content: Content) -> tuple[FunctionResponse, ...]:
-        answers: list[FunctionResponse] = []
-        for response in function_responses(content):
-            call = self._tools.pending.get(response.id or "")
-            if call is None or (response.name and response.name != call.name) or any(answer.id == response.id for answer in answers):
-                raise ToolResponseNotExpected(f"no call with the id {response.id!r} waits for an answer from outside")
-            answers.append(response.model_copy(update={"name": call.name}))
-        if len(answers) != len(content.parts or ()):
+        responses = function_responses(content)
+        if len(responses) != len(content.parts or ()):
             raise ToolResponseNotExpected("answers to calls and other content are sent in messages of their own")
-        return tuple(answers)
+        calls = self._tools.claim(responses)
+        try:
+            answers = tuple(answer.model_copy(update={"name": call.name}) for answer, call in zip(responses, calls, strict=True))
+            event, slot = self._conversation.outside_answers(answers), self._pipeline.reserve_response()
+            record = partial(self._pipeline.record, event, slot=slot)
+            await self._forward(_Delivery(partial(self._connection.send_tool_responses, answers), record, slot))
+        except (NotDelivered, GatewayError):
+            self._tools.give_back(calls)
+            raise
+        return SendResult("delivered")
 
     async def _forward(self, delivery: _Delivery) -> None:
         """Have it done by the uplink. A model says with an error of our tree that it took nothing; after any other nobody knows."""

@@ -24,6 +24,7 @@ from live_gateway.live.engine import Engine
 from live_gateway.live.items import AudioChunk, Failure, LiveItem, Partial, PlaybackMark, Relay, SendResult, Stored
 from live_gateway.live.listener import Listener
 from live_gateway.live.mailbox import ReadBack
+from live_gateway.live.opening import open_engine
 from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.models.live import OUTPUT_HZ, Activity
 from live_gateway.sessions.base import Session
@@ -79,7 +80,9 @@ class LiveSession:
             if start.early_exit is not None:
                 await self._exit_early(start, start.early_exit)
             else:
-                self._engine = await Engine.open(start, self._options, self._listener, self._clock)
+                self._engine = await open_engine(start, self._options, self._listener, self._clock)
+                if self._engine is None:
+                    self._listener.close()
         except BaseException:
             await self._after_run(quiet=True)
             raise

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.content import Content, FunctionCall, FunctionResponse
-from live_gateway.errors import PluginError
+from live_gateway.errors import PluginError, ToolResponseNotExpected
 from live_gateway.events import Event, EventActions
 from live_gateway.live.items import ToolFinished, ToolStarted
 from live_gateway.plugins.chain import PluginChain
@@ -71,11 +71,6 @@ class LiveTools:
         self._alive: set[asyncio.Task[None]] = set()
         self._seen: dict[str, None] = {}
         self._pending: dict[str, FunctionCall] = {}
-
-    @property
-    def pending(self) -> dict[str, FunctionCall]:
-        """Calls of long-running tools whose final answer comes from outside, by call id."""
-        return self._pending
 
     def long_running(self, call: FunctionCall) -> bool:
         """Whether the call's final answer comes later, from outside."""
@@ -132,12 +127,20 @@ class LiveTools:
                 self._cancel(batch, call)
         return list(self._alive)
 
-    def take_pending(self, response: FunctionResponse) -> FunctionCall | None:
-        """The call that this outside answer belongs to, which is then no longer pending; None when it belongs to none."""
-        call = self._pending.get(response.id or "")
-        if call is None or (response.name and response.name != call.name):
-            return None
-        return self._pending.pop(response.id or "")
+    def claim(self, responses: Sequence[FunctionResponse]) -> tuple[FunctionCall, ...]:
+        """Take the calls that these outside answers belong to, so that nobody else answers them. Raises `ToolResponseNotExpected`."""
+        claimed: list[FunctionCall] = []
+        for response in responses:
+            call = self._pending.get(response.id or "")
+            if call is None or (response.name and response.name != call.name):
+                self.give_back(claimed)
+                raise ToolResponseNotExpected(f"no call with the id {response.id!r} waits for an answer from outside")
+            claimed.append(self._pending.pop(response.id or ""))
+        return tuple(claimed)
+
+    def give_back(self, calls: Sequence[FunctionCall]) -> None:
+        """The answers did not reach the model: these calls wait again."""
+        self._pending.update((call.id or "", call) for call in calls)
 
     async def _run(self, batch: _Batch, call: FunctionCall) -> None:
         try:
@@ -168,6 +171,8 @@ class LiveTools:
         if call_id in batch.outcomes:  # cancelled; what it wrote to the state will not be stored
             self._invocation.settle(Event(author=self._agent.name, actions=outcome.actions))
             return
+        if self.long_running(call) and call_id not in self._pending:  # answered from outside meanwhile
+            outcome = replace(outcome, response=None)
         batch.outcomes[call_id] = outcome
         if call_id in batch.cancelled:
             self._pending.pop(call_id, None)

@@ -17,6 +17,10 @@ class Plugin:
     """Override the hooks you need. Every hook of all plugins runs in registration order; the first answer that is not None wins.
 
     An exception from a hook reaches the caller as `PluginError`, naming plugin and hook. Plugins come before the agent's own callbacks.
+
+    In a live session `before_agent` and `after_agent` are called once, as it begins and as it ends in order. The questions to the model are
+    the connection (its contents are the history) and every typed message (its contents are that message); an answer instead is recorded and
+    nothing is sent. `after_model` sees what the model answers in words, whole and in pieces.
     """
 
     def __init__(self, name: str) -> None:

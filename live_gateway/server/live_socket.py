@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from live_gateway.agents.config import LiveRunConfig
-from live_gateway.channel import Channel, ChannelClosed, ChannelFull
 from live_gateway.errors import BadMessage, GatewayError, PublicError, RateLimited, SetupTimeout, public_error
-from live_gateway.live.items import Failure, Notice
+from live_gateway.live.items import Notice
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import VoiceActivityConfig
 from live_gateway.runner import Runner
 from live_gateway.server.client_input import ClientInput
+from live_gateway.server.downlink import Downlink
 from live_gateway.server.gateway import DONE, GONE, Ending, Gateway
 from live_gateway.server.guard import TRANSPORT
 from live_gateway.server.limits import CONTROL_BURST, CONTROL_PER_S, AudioMeter, TokenBucket
@@ -35,11 +35,7 @@ ANONYMOUS = "user"
 FEATURES = ["playback", "events", "ptt", "images"]
 CHUNK_MS = 40
 MAX_BAD_FRAMES = 10
-EARLY_FRAMES = 2048
-"""More answers than a client can ask for before it is welcome."""
 FAREWELL_S = 2.0
-LAST_ITEMS_S = 20.0
-"""How long a session that has failed may take to hand over its last items."""
 
 TAKEN_OVER = PublicError("taken_over", "The session was opened by another connection.", retryable=False, close_code=4506, http_status=409)
 FULL = PublicError("overload", "This server holds as many live sessions as it can.", retryable=True, close_code=1013, http_status=503)
@@ -58,14 +54,11 @@ class LiveSocket:
         self._ending = GONE
         self._greeted = asyncio.Event()
         self._hello: Hello | None = None
-        self._live: LiveSession | None = None
         self._input: ClientInput | None = None
-        self._early: Channel[str] = Channel(EARLY_FRAMES)
+        self._downlink = Downlink(websocket, gateway.clock, gateway.config.send_s, self.end)
         self._control = TokenBucket(CONTROL_PER_S, CONTROL_BURST, now)
         self._audio = AudioMeter(now)
         self._bad_frames = 0
-        self._sending_since: float | None = None
-        self._outgoing: Outgoing | None = None
 
     async def serve(self) -> None:
         """The whole life of the connection. Raises nothing that the client did."""
@@ -89,7 +82,7 @@ class LiveSocket:
 
     def tell(self, message: Message) -> None:
         """Send the client a message."""
-        self._say(message)
+        self._downlink.say(message)
 
     async def _accept(self) -> bool:
         offered = self._websocket.scope.get("subprotocols") or []
@@ -108,8 +101,8 @@ class LiveSocket:
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._read(), name="read"),
-                group.create_task(self._send(), name="send"),
-                group.create_task(self._watch_sending(), name="watch sending"),
+                group.create_task(self._downlink.run(), name="send"),
+                group.create_task(self._downlink.watch(), name="watch sending"),
                 group.create_task(self._converse(), name="converse"),
             ]
             await self._ended.wait()
@@ -140,12 +133,12 @@ class LiveSocket:
         if not self._control.take(1, self._clock.now()):
             raise RateLimited(f"More than {CONTROL_PER_S:.0f} messages a second.")
         message = parse_message(text)
-        if isinstance(message, Bye) and self._live is None:
+        if isinstance(message, Bye) and not self._downlink.welcomed:
             self.end(DONE)
         elif self._input is not None:
             self._input.message(message)
         elif isinstance(message, Hello):
-            self._input = ClientInput(self._say, self._clock, message.input)
+            self._input = ClientInput(self._downlink.say, self._clock, message.input)
             self._hello = message
             self._greeted.set()
         else:
@@ -160,7 +153,7 @@ class LiveSocket:
         if verdict.over:
             raise RateLimited("Audio has come faster than real time for too long.")
         if verdict.announce:
-            self._say(notice("warning", "rate_limited", {"what": "audio"}))
+            self._downlink.say(notice("warning", "rate_limited", {"what": "audio"}))
         if verdict.accepted:
             self._bad_frames = 0
             self._input.frame(frame)
@@ -175,58 +168,9 @@ class LiveSocket:
         if fatal:
             self.end(_failed(problem))
             return
-        self._say(error(public_error(problem), ref=message_id))
+        self._downlink.say(error(public_error(problem), ref=message_id))
         if message_id is not None:
-            self._say(ack(message_id, "not_delivered"))
-
-    # The way to the client.
-
-    def _say(self, message: Message) -> None:
-        """Send something of the server's own, at its place among the items of the session."""
-        frame = encode(message)
-        if self._live is not None:
-            self._live.relay(frame)
-            return
-        try:
-            self._early.put_nowait(frame)
-        except (ChannelFull, ChannelClosed):
-            log.warning("early_frame_dropped")
-
-    async def _send(self) -> None:
-        async for frame in self._early:
-            await self._put(frame)
-        live, outgoing = self._live, self._outgoing
-        assert live is not None
-        assert outgoing is not None
-        ending = DONE
-        async with asyncio.timeout(None) as limit:
-            async for item in live.items():
-                for frame_out in outgoing.frames(item, self._clock.wall() * 1000):
-                    await self._put(frame_out)
-                if isinstance(item, Failure) and item.fatal:
-                    ending = Ending(item.error.close_code, item.error.code)
-                    limit.reschedule(self._clock.now() + LAST_ITEMS_S)
-        self.end(ending)
-
-    async def _put(self, frame: str | bytes) -> None:
-        self._sending_since = self._clock.now()
-        try:
-            if isinstance(frame, bytes):
-                await self._websocket.send({"type": "websocket.send", "bytes": frame})
-            else:
-                await self._websocket.send({"type": "websocket.send", "text": frame})
-        except (OSError, RuntimeError, WebSocketDisconnect):
-            self.end(GONE)
-        finally:
-            self._sending_since = None
-
-    async def _watch_sending(self) -> None:
-        """End the connection of a client that takes nothing. One look now and then costs less than a time limit on every frame."""
-        limit_s = self._gateway.config.send_s
-        while True:
-            await asyncio.sleep(limit_s / 4)
-            if self._sending_since is not None and self._clock.now() - self._sending_since >= limit_s:
-                self.end(Ending(4002, "slow_consumer", polite=False))
+            self._downlink.say(ack(message_id, "not_delivered"))
 
     # The live session.
 
@@ -278,8 +222,7 @@ class LiveSocket:
     def _welcome(self, hello: Hello, live: LiveSession) -> None:
         session = live.session
         effects = {name: tool.effect for name, tool in live.agent.toolbox.items()}
-        self._outgoing = Outgoing(session.id, effects, events="events" in hello.caps)
-        self._say(
+        self._downlink.say(
             welcome(
                 session=session.id,
                 model=live.model_name,
@@ -289,12 +232,11 @@ class LiveSocket:
                 features=FEATURES,
             )
         )
-        self._early.close()
-        self._live = live
+        self._downlink.follow(live, Outgoing(session.id, effects, events="events" in hello.caps))
         log.info("live_opened", session=session.id, app=session.app_name, agent=live.agent.name, model=live.model_name)
 
     def _notice(self, item: Notice) -> None:
-        self._say(notice(item.level, item.code, item.params))
+        self._downlink.say(notice(item.level, item.code, item.params))
 
     # The end.
 

@@ -340,7 +340,7 @@ class FakeGeminiConnection:
             case SayUntilInterrupted():
                 await self._say_until_interrupted(step)
             case Fault():
-                await self._fault(step)
+                await _break(self._socket, step)
             case Stall():
                 self._socket.transport.pause_reading()
                 self.done = [*self.done[: self._script.index(step)], *([True] * (len(self._script) - self._script.index(step)))]
@@ -445,17 +445,18 @@ class FakeGeminiConnection:
                     await self._send_all([{"serverContent": {"interrupted": True}}, {"serverContent": {"turnComplete": True}}])
                     return
 
-    async def _fault(self, fault: Fault) -> None:
-        transport = self._socket.transport
-        if fault.kind == "close":
-            await self._socket.close(fault.code, fault.reason)
-        elif fault.kind == "fin":
-            transport.close()
-        else:
-            raw = transport.get_extra_info("socket")
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            transport.abort()
-        await self._socket.wait_closed()
+
+async def _break(connection: ServerConnection, fault: Fault) -> None:
+    transport = connection.transport
+    if fault.kind == "close":
+        await connection.close(fault.code, fault.reason)
+    elif fault.kind == "fin":
+        transport.close()
+    else:
+        raw = transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    await connection.wait_closed()
 
 
 def _speaks(sent: Sent) -> bool:

@@ -38,7 +38,7 @@ ANSWER = Event(
 
 
 def on(*events: Event) -> InvocationContext:
-    session = Session(id="s", app_name="app", user_id="u", events=list(events))
+    session = Session(id="s", app_name="app", user_id="u", state={}, events=list(events))
     return InvocationContext(app_name="app", user_id="u", session=session, agent=AGENT, invocation_id="e-9", run_config=LiveRunConfig())
 
 

@@ -1,0 +1,71 @@
+"""How a live session is opened, and everybody who may answer before there is a connection."""
+
+from __future__ import annotations
+
+from live_gateway.clock import Clock
+from live_gateway.events import USER, Event, EventActions
+from live_gateway.live.engine import Engine
+from live_gateway.live.hooks import LiveHooks
+from live_gateway.live.items import Notice
+from live_gateway.live.listener import Listener
+from live_gateway.live.start import LiveOptions, LiveStart
+from live_gateway.models.live import ConnectionNotice, LiveSetup
+
+
+async def open_engine(start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock) -> Engine | None:
+    """Store the state delta, ask the hooks, connect. Raises what connecting or a hook raised.
+
+    None where a hook answered instead of the agent or of its model: the answer is stored and shown, and there is no connection.
+    """
+    hooks = LiveHooks(start, listener.put)
+    await _store_delta(start, options)
+    if await hooks.before_agent() is not None:
+        return None
+    setup = await _setup(start, options)
+    if await hooks.before_connecting(setup) is not None:
+        return None
+    engine = Engine(start, options, listener, clock, hooks)
+    try:
+        await engine.connect(setup)
+    except Exception as error:
+        if await hooks.not_connected(error) is None:
+            raise
+        return None
+    return engine
+
+
+async def _store_delta(start: LiveStart, options: LiveOptions) -> None:
+    if options.state_delta:
+        actions = EventActions(state_delta=dict(options.state_delta))
+        event = Event(author=USER, invocation_id=start.invocation.invocation_id, actions=actions)
+        await start.sessions.append_event(start.invocation.session, event)
+
+
+async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:
+    config, agent = options.config, start.agent
+
+    def notify(notice: ConnectionNotice) -> None:
+        if options.on_notice is not None:
+            options.on_notice(Notice("info", notice.code, notice.params))
+
+    return LiveSetup(
+        instruction=await start.instruction(),
+        tools=tuple(tool.declaration for tool in agent.toolbox.values()),
+        modality=config.modality,
+        voice=config.voice,
+        language=config.language,
+        voice_activity=config.voice_activity,
+        input_transcription=config.input_transcription,
+        output_transcription=config.output_transcription,
+        config=agent.config,
+        generation=config.generation,
+        thinking=config.thinking,
+        media_resolution=config.media_resolution,
+        affective_dialog=config.affective_dialog,
+        proactivity=config.proactivity,
+        session_resumption=config.session_resumption,
+        context_window_compression=config.context_window_compression,
+        notify=notify,
+        conversation=start.invocation.invocation_id,
+        continues=start.continues,
+    )

@@ -1,0 +1,98 @@
+"""The way to one client: what the server says itself, and everything that its live session gives, in one order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from live_gateway.channel import Channel, ChannelClosed, ChannelFull
+from live_gateway.clock import Clock
+from live_gateway.live.items import Failure
+from live_gateway.live.session import LiveSession
+from live_gateway.server.gateway import DONE, GONE, Ending
+from live_gateway.server.outgoing import Message, Outgoing, encode
+from live_gateway.telemetry import get_logger
+
+log = get_logger(__name__)
+
+EARLY_FRAMES = 2048
+"""More answers than a client can ask for before it is welcome."""
+LAST_ITEMS_S = 20.0
+"""How long a session that has failed may take to hand over its last items."""
+
+
+class Downlink:
+    """Sends to one client. `run` is the one task that does; `watch` ends the connection of a client that takes nothing for so long.
+
+    send_s: seconds. end: ends the connection.
+    """
+
+    def __init__(self, websocket: WebSocket, clock: Clock, send_s: float, end: Callable[[Ending], None]) -> None:
+        self._websocket = websocket
+        self._clock = clock
+        self._send_s = send_s
+        self._end = end
+        self._early: Channel[str] = Channel(EARLY_FRAMES)
+        self._live: LiveSession | None = None
+        self._outgoing: Outgoing | None = None
+        self._sending_since: float | None = None
+
+    @property
+    def welcomed(self) -> bool:
+        """Whether there is a live session, whose items are sent."""
+        return self._live is not None
+
+    def say(self, message: Message) -> None:
+        """Send something of the server's own, at its place among the items of the session."""
+        frame = encode(message)
+        if self._live is not None:
+            self._live.relay(frame)
+            return
+        try:
+            self._early.put_nowait(frame)
+        except (ChannelFull, ChannelClosed):
+            log.warning("early_frame_dropped")
+
+    def follow(self, live: LiveSession, outgoing: Outgoing) -> None:
+        """The live session is open: after what was said so far, its items are sent."""
+        self._outgoing = outgoing
+        self._live = live
+        self._early.close()
+
+    async def run(self) -> None:
+        """Send until the session has ended, and end the connection as it ended."""
+        async for frame in self._early:
+            await self._put(frame)
+        live, outgoing = self._live, self._outgoing
+        assert live is not None
+        assert outgoing is not None
+        ending = DONE
+        async with asyncio.timeout(None) as limit:
+            async for item in live.items():
+                for frame_out in outgoing.frames(item, self._clock.wall() * 1000):
+                    await self._put(frame_out)
+                if isinstance(item, Failure) and item.fatal:
+                    ending = Ending(item.error.close_code, item.error.code)
+                    limit.reschedule(self._clock.now() + LAST_ITEMS_S)
+        self._end(ending)
+
+    async def watch(self) -> None:
+        """Look now and then whether the client takes what it is sent; a time limit on every frame would cost more than the frame."""
+        while True:
+            await asyncio.sleep(self._send_s / 4)
+            if self._sending_since is not None and self._clock.now() - self._sending_since >= self._send_s:
+                self._end(Ending(4002, "slow_consumer", polite=False))
+
+    async def _put(self, frame: str | bytes) -> None:
+        self._sending_since = self._clock.now()
+        try:
+            if isinstance(frame, bytes):
+                await self._websocket.send({"type": "websocket.send", "bytes": frame})
+            else:
+                await self._websocket.send({"type": "websocket.send", "text": frame})
+        except (OSError, RuntimeError, WebSocketDisconnect):
+            self._end(GONE)
+        finally:
+            self._sending_since = None
