@@ -1,4 +1,4 @@
-"""`python -m benchmarks [frame|turn|store|text|soak]...`: answers each question with a small table; all of them without an argument."""
+"""`python -m benchmarks [frame|turn|store|text|adk|soak]...`: answers each question with a small table; all of them without an argument."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ QUESTIONS = {
     "turn": "end of speech to first audio, with the local voice through the whole server",
     "store": "appends a second, and opening a session of 10 to 5,000 events",
     "text": "a text turn beside its model: by length of the session and by store; the prompt alone; streaming",
+    "adk": "turns a second beside google-adk's Runner, which is installed for it into an environment of its own",
     "soak": "an hour of one call in virtual time: memory, tasks, stored events",
 }
 

@@ -32,6 +32,10 @@ class Settings(BaseSettings):
     """Directory of the files that belong to conversations. None: beside the default store; with `memory://`, in memory."""
     app_name: NonEmpty | None = None
     """Name under which the conversations are kept; None is the agent's name."""
+    live_model: NonEmpty | None = None
+    """Gemini Live model of agents that bring no live model; its key is in GEMINI_API_KEY or GOOGLE_API_KEY. None is the local voice."""
+    gemini_base_url: NonEmpty | None = None
+    """Where Gemini Live is; None is the service's own address."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["auto", "json", "text"] = "auto"
     """`auto` is text on a terminal and one JSON object per line elsewhere."""

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows another one instead of failing
     arguments = _parser().parse_args(argv)
     try:
-        return int(import_module(f"live_gateway.cli.{arguments.command}").run(arguments))
+        return int(import_module(f"live_gateway.cli.{arguments.command.replace('-', '_')}").run(arguments))
     except CommandError as error:
         print(f"live-gateway: {error}", file=sys.stderr)
         return int(error.code)
@@ -53,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_chat(commands)
     _add_run(commands)
     _add_db(commands)
+    _add_fake_gemini(commands)
+    _add_record(commands)
     return parser
 
 
@@ -61,7 +63,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "serve",
         help="run a gateway",
         description="Run a gateway: the agent behind a WebSocket at /live. An agent without a live model of its own hears and speaks with "
-        "the local voice of this machine.",
+        "the local voice of this machine, or with Gemini Live where a live model is named.",
         epilog=STORES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -71,6 +73,14 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.add_argument("--store", metavar="URL", help="where conversations are kept, see below")
     serve.add_argument("--artifacts", metavar="DIR", help="where the files of conversations are kept (default: the user's data directory)")
     serve.add_argument("--app-name", metavar="NAME", help="name under which conversations are kept (default: the agent's name)")
+    serve.add_argument(
+        "--live-model",
+        metavar="NAME",
+        help="a Gemini Live model for agents that bring none, with the key in GEMINI_API_KEY (default: the local voice)",
+    )
+    serve.add_argument(
+        "--gemini-base-url", "--gemini-url", metavar="URL", help="where Gemini Live is, if not at its own address: a fake one, a recorder"
+    )
 
 
 def _add_talk(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -130,7 +140,7 @@ def _add_text_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_db(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     db = commands.add_parser("db", help="look after the stored conversations", description="Look after the stored conversations.")
-    tasks = db.add_subparsers(dest="task", required=True, metavar="TASK")
+    tasks = db.add_subparsers(dest="task", required=True, metavar="TASK", help="upgrade: bring a store of an older version to this one")
     task = tasks.add_parser(
         "upgrade",
         help="bring a store of an older version to this one",
@@ -140,6 +150,40 @@ def _add_db(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     task.add_argument("--store", metavar="URL", help="where conversations are kept, see below")
+
+
+def _add_fake_gemini(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    fake = commands.add_parser(
+        "fake-gemini",
+        help="play Gemini Live on this machine, from a script",
+        description="Be a Gemini Live that follows a script, to develop without a key. Everybody who connects gets the script from its beginning.",
+    )
+    fake.add_argument(
+        "script", metavar="SCRIPT", help="echo, talk, tools, interruption, rotations, or the path of a recording (see: live-gateway record)"
+    )
+    fake.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    fake.add_argument("--port", type=_port, default=8090, help="port to listen on; 0 takes a free one (default: %(default)s)")
+
+
+def _add_record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    record = commands.add_parser(
+        "record",
+        help="record what a gateway and Gemini Live say to each other",
+        description="Stand between a gateway and Gemini Live, and write down what they say to each other, for fake-gemini to say it again. "
+        "No key is written; what people said is.",
+    )
+    record.add_argument("file", metavar="FILE", help="where to write; a file that is there is not overwritten")
+    record.add_argument(
+        "--upstream", metavar="URL", default="https://generativelanguage.googleapis.com", help="the service (default: %(default)s)"
+    )
+    record.add_argument("--shorten-ms", type=int, metavar="MS", help="keep only so much of each piece of audio (default: all)")
+    record.add_argument("--port", type=_port, default=8091, help="port to listen on; 0 takes a free one (default: %(default)s)")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError("give a port, 0 to 65535")
+    return int(text)
 
 
 def _seconds(text: str) -> float:

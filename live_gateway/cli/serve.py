@@ -13,6 +13,7 @@ from live_gateway.agents.llm import LlmAgent
 from live_gateway.artifacts.base import ArtifactService
 from live_gateway.artifacts.directory import DirectoryArtifactService
 from live_gateway.artifacts.memory import InMemoryArtifactService
+from live_gateway.cli.live_model import live_model, with_live_model
 from live_gateway.cli.load import load_agent
 from live_gateway.cli.local_voice import how_to_install, missing_voice, needs_voice, with_live_models
 from live_gateway.cli.problems import CommandError, Exit
@@ -24,7 +25,7 @@ from live_gateway.sessions import OpenableSessionService, default_path, open_ses
 from live_gateway.settings import Settings, SettingsError, load_settings
 from live_gateway.voice.local import Availability
 
-_OPTIONS = ("host", "port", "store", "artifacts", "app_name")
+_OPTIONS = ("host", "port", "store", "artifacts", "app_name", "live_model", "gemini_base_url")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,6 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve(agent: LlmAgent, settings: Settings) -> None:
+    if settings.live_model is not None:
+        agent = with_live_model(agent, live_model(settings.live_model, settings.gemini_base_url))
     missing = missing_voice() if needs_voice(agent) else None
     store = _Store(open_session_service(settings.store))
     runner = Runner(

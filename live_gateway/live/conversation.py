@@ -197,6 +197,11 @@ class Conversation:
         self.turns.cancel(self._now())
         self.settle()
 
+    def answered_elsewhere(self) -> None:
+        """The user's message does not go to the model, so no answer of it is to come."""
+        self.turns.answered_elsewhere()
+        self.settle()
+
     def activity(self, *, started: bool) -> None:
         """Push to talk: the user begins or ends to speak."""
         if started:

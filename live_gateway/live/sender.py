@@ -130,7 +130,7 @@ class Sender:
 
     async def _answered(self, event: Event, answer: Event) -> SendResult:
         """Somebody answered instead of the model: message and answer are recorded, and nothing is sent."""
-        self._conversation.cancel()
+        self._conversation.answered_elsewhere()
         self._waited_for.add(event.id)
         try:
             storing = self._pipeline.reserve().fill(event)

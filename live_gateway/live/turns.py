@@ -153,8 +153,15 @@ class Turns:
 
     def cancel(self, now: float) -> None:
         """The user stopped the answer, without saying anything."""
+        if self._awaiting_answer and not self._playback.running:
+            self._effects.append(StopModel())  # nothing is heard yet, but it is being made
         self._interrupt("cancel", now)
         self._awaiting_answer = False
+
+    def answered_elsewhere(self) -> None:
+        """The user's message was answered without the model."""
+        self._awaiting_answer = False
+        self._asked_at = None
 
     def playback(self, mark: PlaybackMark, now: float) -> None:
         """The listener reports how far it played a response. Unknown responses are ignored; counts are clamped to what was sent."""

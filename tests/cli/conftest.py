@@ -38,3 +38,9 @@ def unused_port() -> Iterator[int]:
 def no_voice(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = Availability(("hibari-tts", "moonshine-voice"), ('pip install "live-gateway[voice]"',))
     monkeypatch.setattr("live_gateway.cli.local_voice.available", lambda: missing)
+
+
+@pytest.fixture
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)

@@ -26,7 +26,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
     return code, errors.removeprefix("live-gateway: ").rstrip()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["talk", "--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["talk", "--help"], ["record", "--help"], ["--version"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import sys\nfrom live_gateway.cli.main import main\n"
@@ -108,10 +108,14 @@ def test_talk_to_nobody_as_json(capsys: pytest.CaptureFixture[str], unused_port:
         (["serve", "live_gateway.demo:nothing"], "has no attribute 'nothing'; it has the agent agent"),
         (["serve", "--store", "mysql://here"], "session stores are memory://, sqlite:///file and postgresql://..."),
         (["serve", "--port", "70000"], "--port: input should be less than or equal to 65535"),
+        (["serve", "--live-model", "gemini-live", "--store", "memory://"], "live model 'gemini-live' needs a key: set GEMINI_API_KEY"),
+        (["fake-gemini", "nonsense"], "there is no script 'nonsense'; there are echo, talk, tools, interruption, rotations"),
+        (["record", QUESTION], "a recording does not overwrite one"),
+        (["record", "no/such/directory/file.jsonl", "--port", "0"], "cannot be used: No such file or directory"),
         (["serve", "--host", "not.an.address.invalid", "--store", "memory://"], "not.an.address.invalid"),
     ],
 )
-@pytest.mark.usefixtures("no_voice")
+@pytest.mark.usefixtures("no_voice", "no_key")
 def test_what_cannot_be_served(capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:
     code, message = fails(capsys, *arguments)
     assert code == 2

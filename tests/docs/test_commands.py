@@ -42,7 +42,7 @@ def follow(page: Path, directory: Path, *, voice: bool) -> None:
 
 def test_few_commands_are_left_to_the_reader() -> None:
     by_hand = [block.place for page in pages() for block in blocks(page, "sh") if block.note.startswith(BY_HAND)]
-    assert len(by_hand) == 2, by_hand
+    assert len(by_hand) == 4, by_hand
 
 
 def test_what_a_page_shows_is_compared_with_what_was_printed() -> None:

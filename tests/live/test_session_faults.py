@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from live_gateway.content import FunctionCall, user_content
+from live_gateway.agents.context import ToolContext
+from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, user_content
 from live_gateway.errors import (
     DeliveredNotPersisted,
     DeliveryUnknown,
@@ -17,16 +18,18 @@ from live_gateway.errors import (
     NotDelivered,
     SetupTimeout,
     StorageError,
+    ToolResponseNotExpected,
     UpstreamLost,
 )
 from live_gateway.events import Event
 from live_gateway.live import engine, uplink
 from live_gateway.live.items import Failure, LiveItem, Stored, ToolFinished
 from live_gateway.live.session import LiveSession
-from live_gateway.models.live import ContentOut, ToolCalls, Transcript, TurnComplete
+from live_gateway.models.live import ContentOut, ToolCalls, ToolCallsCancelled, Transcript, TurnComplete
 from live_gateway.plugins.base import Plugin
 from live_gateway.sessions.memory import InMemorySessionService
 from live_gateway.testing import FaultySessionService
+from live_gateway.tools.function import tool
 from tests.support.live import all_of, go_live, in_short, live_runner, spoke, stored
 from tests.support.puppet_model import Leaving, PuppetModel
 
@@ -240,6 +243,101 @@ async def test_a_foreign_cancellation_in_a_plugin_of_a_send_means_not_delivered(
         with pytest.raises(NotDelivered):
             await live.send(user_content("hello"))
     assert model.connection.contents == []
+
+
+# contract: LIVE-17
+async def test_a_tool_that_answers_in_spite_of_being_cancelled_is_recorded_as_cancelled() -> None:
+    async def deaf(ctx: ToolContext) -> str:
+        """Answer all the same."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+        ctx.state["deaf"] = "yes"
+        await asyncio.sleep(0.1)
+        return "in spite of it"
+
+    model = PuppetModel()
+    runner = live_runner(model, tools=[deaf, quick])
+    async with go_live(runner) as live:
+        model.connection.say(ToolCalls((FunctionCall(id="c-1", name="deaf", args={}), FunctionCall(id="c-2", name="quick", args={}))))
+        await asyncio.sleep(1)
+        model.connection.say(ToolCallsCancelled(("c-1",)))
+        await asyncio.sleep(0.01)
+        assert [answer.id for answer in model.connection.answers] == ["c-2"]  # it does not wait for the one that was cancelled
+        await asyncio.sleep(1)
+        assert "deaf" not in live.session.state
+    _, responses = await stored(runner)
+    assert responses.function_responses[0].response == {"error": "cancelled"}
+    assert responses.actions.state_delta == {}
+
+
+@tool(long_running=True)
+async def promised() -> str:
+    """Say after a second that the answer comes from outside."""
+    await asyncio.sleep(1)
+    return "later"
+
+
+def outside(call_id: str, value: str) -> Content:
+    return Content(role="user", parts=[Part(function_response=FunctionResponse(id=call_id, response={"result": value}))])
+
+
+# contract: LIVE-06, LIVE-17
+async def test_of_two_answers_from_outside_at_once_one_is_refused() -> None:
+    model = PuppetModel()
+    runner = live_runner(model, tools=[promised])
+    async with go_live(runner) as live:
+        model.connection.say(called("promised", "c-1"))
+        await asyncio.sleep(2)
+        model.connection.sending.delay_s = 0.5
+        async with asyncio.TaskGroup() as group:
+            group.create_task(live.send(outside("c-1", "mine")))
+            await asyncio.sleep(0.1)
+            with pytest.raises(ToolResponseNotExpected):
+                await live.send(outside("c-1", "yours"))
+    assert [answer.response for answer in model.connection.answers] == [{"result": "later"}, {"result": "mine"}]
+
+
+# contract: LIVE-06, LIVE-07
+async def test_an_answer_from_outside_that_was_not_delivered_can_be_given_again() -> None:
+    model = PuppetModel()
+    runner = live_runner(model, tools=[promised])
+    async with go_live(runner) as live:
+        model.connection.say(called("promised", "c-1"))
+        await asyncio.sleep(2)
+        model.connection.sending.before = ModelError("not now")
+        with pytest.raises(NotDelivered):
+            await live.send(outside("c-1", "done"))
+        await live.send(outside("c-1", "done"))
+    assert [answer.response for answer in model.connection.answers] == [{"result": "later"}, {"result": "done"}]
+    assert in_short(list(await stored(runner))) == ["call promised", "resp promised", "resp promised"]
+
+
+# contract: LIVE-06, LIVE-17
+async def test_an_answer_from_outside_before_the_tool_said_that_it_would_come() -> None:
+    model = PuppetModel()
+    runner = live_runner(model, tools=[promised])
+    async with go_live(runner) as live:
+        model.connection.say(called("promised", "c-1"))
+        await asyncio.sleep(0.5)
+        await live.send(outside("c-1", "done"))
+        await asyncio.sleep(2)
+    assert [answer.response for answer in model.connection.answers] == [{"result": "done"}]
+    assert in_short(list(await stored(runner))) == ["call promised", "resp promised"]
+
+
+# contract: LIVE-06, LIVE-17
+async def test_a_call_that_the_model_takes_back_takes_no_answer_from_outside() -> None:
+    model = PuppetModel()
+    runner = live_runner(model, tools=[promised])
+    async with go_live(runner) as live:
+        model.connection.say(called("promised", "c-1"))
+        await asyncio.sleep(2)
+        model.connection.say(ToolCallsCancelled(("c-1",)))
+        await asyncio.sleep(0.1)
+        with pytest.raises(ToolResponseNotExpected):
+            await live.send(outside("c-1", "done"))
+    assert [answer.response for answer in model.connection.answers] == [{"result": "later"}]
+    assert (await stored(runner))[-1].function_responses[0].response == {"error": "cancelled"}
 
 
 # Full queues.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from live_gateway.content import user_content
@@ -68,6 +68,7 @@ STORM = settings(max_examples=STORMS, deadline=None, suppress_health_check=[Heal
 @STORM
 @given(st.lists(gusts, max_size=25), endings, st.booleans(), st.booleans())
 def test_whatever_happens_nothing_is_lost_doubled_or_left_behind(storm: list[Gust], ending: str, with_plugin: bool, listens: bool) -> None:
+    note(f"{storm}, then {ending}; plugin: {with_plugin}, listens: {listens}")
     check(run(weather(storm, ending, with_plugin=with_plugin, listens=listens)))
 
 
@@ -78,6 +79,7 @@ calm = gusts.filter(lambda gust: gust[0] not in {"store", "plugin", "uplink"})
 @STORM
 @given(st.lists(calm, max_size=25), endings, st.booleans())
 def test_where_nothing_fails_everything_is_recorded(storm: list[Gust], ending: str, with_plugin: bool) -> None:
+    note(f"{storm}, then {ending}; plugin: {with_plugin}")
     seen = run(weather(storm, ending, with_plugin=with_plugin, listens=True))
     check(seen)
     assert [event.id for event in seen.sessions.appends] == [event.id for event in seen.kept]

@@ -141,6 +141,16 @@ def test_the_model_notices_an_interruption_itself() -> None:
     assert turns.audio(SECOND, 0.3) == (2, 0)
 
 
+def test_an_answer_that_is_not_heard_yet_can_be_cancelled() -> None:
+    turns = Turns(marks=False)
+    turns.typed(0.0)
+    turns.take()
+    turns.cancel(0.5)
+    assert of_kind(turns.take(), StopModel, ResponseInterrupted) == [StopModel()]
+    turns.cancel(0.6)
+    assert of_kind(turns.take(), StopModel) == []
+
+
 def test_an_interruption_is_marked_once_whoever_notices_it_first() -> None:
     turns = Turns(marks=False)
     spoken_answer(turns, 10.0, now=0.0)

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Iterator
-
-import pytest
+from collections.abc import AsyncIterator
 
 from live_gateway.content import (
     Content,
@@ -16,13 +13,11 @@ from live_gateway.content import (
     text_of,
     user_content,
 )
-from live_gateway.errors import BadAudioFrame, ModelError, ModelUnavailable, SetupTimeout, UpstreamLost
-from live_gateway.models.base import Model, ModelRequest, ModelResponse
-from live_gateway.models.cascade import CascadeLimits, CascadeLiveModel
+from live_gateway.models.base import ModelRequest, ModelResponse
+from live_gateway.models.cascade import CascadeLimits
 from live_gateway.models.live import (
     Activity,
     AudioOut,
-    ConnectionNotice,
     Interrupted,
     LiveModel,
     LiveSetup,
@@ -38,21 +33,16 @@ from live_gateway.models.live import (
 from live_gateway.testing.scripted_model import ScriptedModel, calls, pieces
 from live_gateway.voice.base import OUTPUT_HZ
 from tests.support.cascade_talk import play, talk_to
-from tests.support.fake_voice import FakeDetector, FakeRecogniser, FakeSynthesiser, echo_of, silence, speech
+from tests.support.cascades import PAUSE, cascade
+from tests.support.fake_voice import FakeRecogniser, FakeSynthesiser, echo_of, silence, speech
 
-PAUSE = silence(800)
 LONG = "one two three four five six seven eight nine ten"
-PATIENT = CascadeLimits(room_s=60)
+
+
 """Audio is fed as fast as it is taken: on a busy machine nothing is to be dropped."""
+
+
 PUSH_TO_TALK = LiveSetup(voice_activity=VoiceActivityConfig(automatic=False))
-
-
-def cascade(
-    model: Model, *, stt: FakeRecogniser | None = None, tts: FakeSynthesiser | None = None, limits: CascadeLimits | None = None
-) -> CascadeLiveModel:
-    return CascadeLiveModel(
-        vad=FakeDetector, stt=stt or FakeRecogniser(), tts=tts or FakeSynthesiser(), model=model, limits=limits or PATIENT
-    )
 
 
 def asked(model: ScriptedModel, request: int = -1) -> str:
@@ -462,162 +452,3 @@ async def test_the_last_image_goes_with_the_next_question() -> None:
         await talk.turns(1)
     blobs = [part.inline_data for part in model.requests[0].contents[-1].parts or () if part.inline_data]
     assert [blob.data for blob in blobs] == [b"second"]
-
-
-async def test_a_failing_text_model_is_apologised_for_and_the_conversation_goes_on() -> None:
-    model = ScriptedModel([UpstreamLost("gone"), "Back again."])
-    async with talk_to(cascade(model)) as talk:
-        await talk.connection.send_content(user_content("hello"))
-        await talk.turns(1)
-        assert talk.of(ConnectionNotice) == [ConnectionNotice("model_stalled", {"code": "upstream_lost"})]
-        assert talk.of(TurnComplete) == [TurnComplete("upstream_lost")]
-        assert talk.audio
-        await talk.connection.send_content(user_content("still there"))
-        await talk.turns(2)
-        assert talk.said_by_model.endswith("Back again.")
-
-
-async def test_a_text_model_that_says_nothing_in_time_is_a_failure_too() -> None:
-    model = ScriptedModel([(asyncio.Event(),)])
-    async with talk_to(cascade(model, limits=CascadeLimits(model_s=0.01))) as talk:
-        await talk.connection.send_content(user_content("hello"))
-        await talk.turns(1)
-        assert talk.of(TurnComplete) == [TurnComplete("model")]
-
-
-class _Broken:
-    def transcribe(self, pcm: bytes) -> str:
-        raise RuntimeError("secret words")
-
-    def synthesize(self, sentence: str) -> Iterator[bytes]:
-        raise RuntimeError("secret words")
-
-
-async def test_a_broken_recogniser_ends_the_connection_with_a_model_error_that_tells_no_content() -> None:
-    live = CascadeLiveModel(vad=FakeDetector, stt=_Broken(), tts=FakeSynthesiser(), model=ScriptedModel([]))
-    async with talk_to(live) as talk:
-        await play(talk, [speech("hello there my friend"), PAUSE])
-        await talk.end()
-        assert isinstance(talk.error, ModelError)
-        assert "secret" not in str(talk.error)
-        with pytest.raises(ModelError):
-            await talk.connection.send_content(user_content("hello"))
-
-
-async def test_a_broken_synthesiser_ends_the_connection_as_well() -> None:
-    live = CascadeLiveModel(vad=FakeDetector, stt=FakeRecogniser(), tts=_Broken(), model=ScriptedModel(["Yes."]))
-    async with talk_to(live) as talk:
-        await talk.connection.send_content(user_content("hello"))
-        await talk.end()
-        assert isinstance(talk.error, ModelError)
-
-
-async def test_audio_of_odd_length_is_refused() -> None:
-    async with cascade(ScriptedModel([])).connect(LiveSetup()) as connection:
-        with pytest.raises(BadAudioFrame):
-            await connection.send_audio(b"abc")
-
-
-class _SlowRecogniser(FakeRecogniser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.entered = threading.Event()
-        self.gate = threading.Event()
-
-    def transcribe(self, pcm: bytes) -> str:
-        self.entered.set()
-        assert self.gate.wait(30)
-        return super().transcribe(pcm)
-
-
-async def test_audio_that_is_not_listened_to_in_time_is_dropped_oldest_first_and_counted() -> None:
-    stt = _SlowRecogniser()
-    limits = CascadeLimits(input_s=1.024, room_s=0.01)
-    async with talk_to(cascade(ScriptedModel(["Yes."]), stt=stt, limits=limits)) as talk:
-        await play(talk, [speech("hello my friend")])
-        assert await asyncio.to_thread(stt.entered.wait, 10)
-        await play(talk, [silence(1_024), silence(1_024), silence(512)])
-        stt.gate.set()
-        await talk.turns(1)
-        gaps = [m.params["dropped_ms"] for m in talk.messages if isinstance(m, ConnectionNotice)]
-        assert sum(int(gap) for gap in gaps) >= 1_500
-        assert talk.said_by_user == ["hello my friend"]
-
-
-async def test_leaving_the_connection_leaves_no_task_even_while_everything_waits() -> None:
-    before = asyncio.all_tasks()
-    model = ScriptedModel([(asyncio.Event(),)])
-    async with cascade(model).connect(LiveSetup()) as connection:
-        await connection.send_content(user_content("hello"))
-        await connection.send_audio(speech("some words here"))
-    assert asyncio.all_tasks() == before
-    assert await connection.receive() is None
-    with pytest.raises(UpstreamLost):
-        await connection.send_audio(b"\0\0")
-
-
-async def test_a_voice_that_cannot_be_loaded_says_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("live_gateway.voice.silero.package_directory", lambda _: None)
-    live = CascadeLiveModel(model=ScriptedModel([]), stt=FakeRecogniser(), tts=FakeSynthesiser())
-    with pytest.raises(ModelUnavailable, match=r'pip install "live-gateway\[voice\]"'):
-        async with live.connect(LiveSetup()):
-            pass
-
-
-# contract: GW-01
-async def test_connecting_waits_for_the_voice_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = threading.Event()
-
-    def load() -> type[FakeDetector]:
-        assert gate.wait(30)
-        return FakeDetector
-
-    monkeypatch.setattr("live_gateway.voice.local._load_vad", load)
-    live = CascadeLiveModel(model=ScriptedModel(["Yes."]), stt=FakeRecogniser(), tts=FakeSynthesiser())
-    asyncio.get_running_loop().call_later(0.05, gate.set)
-    async with talk_to(live) as talk:
-        await talk.until(lambda: bool(talk.messages))
-        assert talk.messages[0] == ConnectionNotice("loading_voice")
-    async with talk_to(live) as talk:  # the next one does not have to wait
-        await talk.connection.send_content(user_content("hello"))
-        await talk.turns(1)
-        assert talk.of(ConnectionNotice) == []
-
-
-# contract: GW-01
-async def test_loading_too_long_is_a_set_up_time_out_and_the_load_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = threading.Event()
-
-    def load() -> type[FakeDetector]:
-        assert gate.wait(30)
-        return FakeDetector
-
-    monkeypatch.setattr("live_gateway.voice.local._load_vad", load)
-    limits = CascadeLimits(setup_s=0.02)
-    live = CascadeLiveModel(model=ScriptedModel([]), stt=FakeRecogniser(), tts=FakeSynthesiser(), limits=limits)
-    with pytest.raises(SetupTimeout):
-        async with live.connect(LiveSetup()):
-            pass
-    gate.set()
-    async with CascadeLiveModel(model=ScriptedModel([]), stt=FakeRecogniser(), tts=FakeSynthesiser()).connect(LiveSetup()):
-        pass
-
-
-async def test_many_connections_share_the_threads_of_one_model() -> None:
-    def ours() -> int:
-        return sum(thread.name.startswith("live-gateway-") for thread in threading.enumerate())
-
-    before = ours()
-    live = cascade(ScriptedModel(["Yes."] * 8))
-
-    async def one() -> None:
-        async with talk_to(live) as talk:
-            await play(talk, [speech("how are you"), PAUSE])
-            await talk.turns(1)
-            assert talk.said_by_user == ["how are you"]
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(8):
-            group.create_task(one())
-    assert ours() - before <= 3
-    live.close()

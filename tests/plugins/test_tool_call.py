@@ -12,9 +12,8 @@ import pytest
 
 from live_gateway.agents.context import InvocationContext, ToolContext
 from live_gateway.agents.llm import AfterTool, BeforeTool, LlmAgent
-from live_gateway.content import FunctionCall, FunctionDeclaration, FunctionResponse
+from live_gateway.content import FunctionCall, FunctionDeclaration
 from live_gateway.errors import InvalidState, PluginError, ToolError
-from live_gateway.events import EventActions
 from live_gateway.plugins.base import Plugin
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.plugins.tool_call import ToolOutcome, call_tool, merge_outcomes
@@ -436,72 +435,3 @@ async def test_a_foreign_tool_that_raises_anything_is_answered_too() -> None:
 
     outcome = await _call(_agent(Foreign()), "foreign")  # type: ignore[arg-type]
     assert "SystemExit" in _response(outcome)["error"]
-
-
-def _outcome(response: dict[str, Any] | None = None, call_id: str = "1", **actions: Any) -> ToolOutcome:
-    call = FunctionCall(id=call_id, name="f")
-    answer = None if response is None else FunctionResponse(id=call_id, name="f", response=response)
-    return ToolOutcome(call=call, response=answer, actions=EventActions(**actions), status="done", error=None, ms=0)
-
-
-def _ids(outcomes: list[ToolOutcome]) -> list[str | None] | None:
-    content, _ = merge_outcomes(outcomes)
-    if content is None:
-        return None
-    assert content.role == "user"
-    return [part.function_response.id for part in content.parts or () if part.function_response]
-
-
-# case: K-FLOW-05
-# contract: EVT-03
-def test_responses_are_merged_in_call_order_without_those_that_say_nothing() -> None:
-    assert _ids([_outcome(None), _outcome({}, "2"), _outcome({}, "3")]) == ["2", "3"]
-    assert _ids([_outcome({}, "1"), _outcome(None), _outcome({}, "3")]) == ["1", "3"]
-    assert _ids([_outcome(None), _outcome(None)]) is None
-    assert _ids([]) is None
-
-
-# case: K-FLOW-03
-# report: A70
-def test_side_effects_are_merged() -> None:
-    _, actions = merge_outcomes(
-        [
-            _outcome(
-                state_delta={"a": {"x": 1, "deep": {"p": 1}}, "b": 1, "c": {"kept": 1}},
-                artifact_delta={"a": 0, "b": 0, "n": -2},
-                transfer_to_agent="first",
-                skip_summarization=True,
-                requested_tool_confirmations={"1": {"hint": "one"}},
-            ),
-            _outcome(
-                state_delta={"a": {"y": 2, "deep": {"q": 2}}, "b": 2, "c": None},
-                artifact_delta={"b": 1, "n": -3},
-                transfer_to_agent="second",
-                escalate=True,
-                requested_tool_confirmations={"2": {"hint": "two"}},
-            ),
-            _outcome(artifact_delta={"b": 0}),
-        ]
-    )
-    assert actions == EventActions(
-        state_delta={"a": {"x": 1, "deep": {"p": 1, "q": 2}, "y": 2}, "b": 2, "c": None},
-        artifact_delta={"a": 0, "b": 1, "n": -2},
-        transfer_to_agent="second",
-        escalate=True,
-        skip_summarization=True,
-        requested_tool_confirmations={"1": {"hint": "one"}, "2": {"hint": "two"}},
-    )
-
-
-# case: K-FLOW-03
-def test_merging_changes_none_of_its_parts_and_nothing_gives_nothing() -> None:
-    first, second = _outcome(state_delta={"a": {"x": 1}}), _outcome(state_delta={"a": {"y": 2}})
-    merge_outcomes([first, second])
-    assert first.actions.state_delta == {"a": {"x": 1}}
-    assert merge_outcomes([]) == (None, EventActions())
-
-
-# case: K-COMP-20
-def test_a_tool_cannot_plant_a_compaction_record() -> None:
-    _, actions = merge_outcomes([_outcome(compaction=object())])
-    assert actions.compaction is None

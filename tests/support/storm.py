@@ -333,7 +333,7 @@ def check(seen: Seen) -> None:
     assert seen.loop_errors == []
     assert seen.tasks_left == 0
     assert seen.ended
-    assert seen.closed_in_s <= CLOSING_S
+    assert seen.closed_in_s <= CLOSING_S + 0.01  # virtual time adds up with rounding errors
     assert seen.plugin is None or seen.plugin.after_runs == 1
     check_store(seen)
     check_items(seen)

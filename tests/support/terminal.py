@@ -27,15 +27,18 @@ _LOADING = re.compile(r"^notice +loading_voice\n", re.MULTILINE)
 READY = "Stop with Ctrl-C."
 
 
+BACKGROUND = ("serve", "fake-gemini")
+FAKE_GEMINI = "http://127.0.0.1:8090"
+"""Where it is unless told otherwise; here it gets a free port."""
+
+
 class Terminal:
-    """`live-gateway serve` goes on in the background until the next one, or the end; everything else is run to its end."""
+    """`live-gateway serve` and `fake-gemini` go on in the background until the next one, or the end; everything else is run to its end."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         shutil.copytree(ROOT / "examples", directory / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port, self._gemini_port = _free_port(), _free_port()
         self._url = f"ws://127.0.0.1:{port}/live"
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("LIVE_GATEWAY_")},
@@ -44,13 +47,14 @@ class Terminal:
             "LIVE_GATEWAY_PORT": str(port),
             "LIVE_GATEWAY_STORE": f"sqlite:///{(directory / 'sessions.sqlite3').as_posix()}",
         }
-        self._server: subprocess.Popen[str] | None = None
+        self._servers: dict[str, subprocess.Popen[str]] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stop()
+        for name in BACKGROUND:
+            self._stop(name)
 
     def run(self, block: Block) -> str:
         """Run the block's commands; what they print. A command that fails is an `AssertionError`."""
@@ -63,8 +67,11 @@ class Terminal:
         while match := re.fullmatch(r"([A-Z_]+)=(.*)", words[0]):
             environment[match[1]] = match[2]
             words.pop(0)
-        if words[:2] == ["live-gateway", "serve"]:
-            return self._serve(words[1:], environment)
+        words = [word.replace(FAKE_GEMINI, f"http://127.0.0.1:{self._gemini_port}") for word in words]
+        if words[:2] == ["live-gateway", "fake-gemini"]:
+            words += ["--port", str(self._gemini_port)]
+        if words[0] == "live-gateway" and words[1] in BACKGROUND:
+            return self._start(words[1:], environment)
         if words[:2] == ["live-gateway", "talk"]:
             words += ["--url", self._url]
         programs = {"live-gateway": [sys.executable, "-m", "live_gateway"], "python": [sys.executable]}
@@ -74,11 +81,12 @@ class Terminal:
         assert done.returncode == 0, f"{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
         return _LOADING.sub("", done.stdout)
 
-    def _serve(self, words: list[str], environment: dict[str, str]) -> str:
-        self._stop()
-        log = self._directory / "serve.log"
+    def _start(self, words: list[str], environment: dict[str, str]) -> str:
+        name = words[0]
+        self._stop(name)
+        log = self._directory / f"{name}.log"
         with log.open("w", encoding="utf-8") as output:
-            self._server = subprocess.Popen(
+            self._servers[name] = server = subprocess.Popen(
                 [sys.executable, "-m", "live_gateway", *words],
                 cwd=self._directory,
                 env=environment,
@@ -88,13 +96,13 @@ class Terminal:
             )
         deadline = time.monotonic() + START_S
         while READY not in (said := log.read_text(encoding="utf-8")):
-            assert self._server.poll() is None, f"the gateway ended: {said}"
-            assert time.monotonic() < deadline, f"the gateway did not start: {said}"
+            assert server.poll() is None, f"{name} ended: {said}"
+            assert time.monotonic() < deadline, f"{name} did not start: {said}"
             time.sleep(0.05)
         return said
 
-    def _stop(self) -> None:
-        server, self._server = self._server, None
+    def _stop(self, name: str) -> None:
+        server = self._servers.pop(name, None)
         if server is None:
             return
         server.send_signal(signal.SIGINT)
@@ -103,6 +111,12 @@ class Terminal:
         finally:
             server.kill()
             server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def matches(expected: str, said: str) -> bool:

@@ -26,6 +26,7 @@ from live_gateway.models.live import (
     TurnComplete,
     Usage,
 )
+from live_gateway.models.live import History as Past
 from live_gateway.voice.reference import EchoReference
 
 UNABLE = "Sorry, I could not get an answer."
@@ -75,6 +76,15 @@ class Answerer:
         await self.stop()
         self._history.add(content)
         self._begin()
+
+    async def remember(self, past: Past) -> None:
+        """What was said before this connection. The model speaks by itself only where the user's last message has no answer."""
+        contents = list(past.contents)
+        asked = contents.pop() if past.unanswered and contents else None
+        for content in contents:
+            self._history.add(content)
+        if asked is not None:
+            await self.ask(asked)
 
     async def speech_began(self) -> None:
         """The user speaks, and that may interrupt: say so. What waits of an answer is thrown away first, so that nothing holds it up."""

@@ -40,18 +40,21 @@ class CascadeConnection:
         self._listener: Listener
 
     async def __aenter__(self) -> Self:
-        if not self._voice.loaded:
-            await self._outbox.put(ConnectionNotice("loading_voice"))
+        if not self._voice.loaded and self._setup.notify is not None:
+            self._setup.notify(ConnectionNotice("loading_voice"))
         try:
             async with asyncio.timeout(self._limits.setup_s):
                 voice = await self._voice.get()
                 vad = await self._workers.light(voice.vad)
         except TimeoutError:
             raise SetupTimeout(f"the local voice was not loaded within {self._limits.setup_s:g} s; try again in a moment") from None
+        past = await self._setup.history() if self._setup.history is not None else None
         await self._group.__aenter__()
         speaker = Speaker(self._setup, voice.tts, self._outbox, self._workers)
         self._answerer = Answerer(self._setup, self._model, speaker, self._outbox, self._group, self._limits)
         self._listener = Listener(self._setup, voice, vad, self._outbox, self._answerer, self._workers, self._clock)
+        if past is not None:
+            await self._answerer.remember(past)
         self._listening = self._group.create_task(self._listen(), name="cascade listener")
         return self
 

@@ -15,7 +15,7 @@ class CascadeLimits:
     that happens. output_messages: how much of an answer is made ahead (a message of audio has 40 ms). history: messages remembered.
     """
 
-    setup_s: float = 10.0
+    setup_s: float = 30.0
     model_s: float = 30.0
     tools_s: float = 60.0
     rounds: int = 8

@@ -54,7 +54,7 @@ class CascadeLiveModel:
         self._voice.start()
 
     def connect(self, setup: LiveSetup) -> CascadeConnection:
-        """Open a connection. Entering waits for the voice to be loaded (`loading_voice` is then its first message).
+        """Open a connection. Entering waits for the voice to be loaded (the setup's `notify` then gets `loading_voice`).
 
         Raises `ModelUnavailable` with the command to run where a part is missing, `SetupTimeout` when loading takes too long.
         """
