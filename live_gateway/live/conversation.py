@@ -6,7 +6,6 @@ The one place where transcripts, turns and tools meet. No I/O and no waiting: a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, assert_never
 
 from live_gateway.agents.config import LiveRunConfig
@@ -32,6 +31,7 @@ from live_gateway.live.items import (
     TranscriptUpdate,
     TurnMetrics,
 )
+from live_gateway.live.text_answer import TextAnswer
 from live_gateway.live.tools import ToolsAnswered
 from live_gateway.live.transcript import TranscriptBuilder
 from live_gateway.live.turns import InterruptionMark, PlayingChanged, StopModel, Turns
@@ -87,17 +87,6 @@ class Stage(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _TextAnswer:
-    """A text answer that is growing; its pieces and the whole are one record."""
-
-    turn: int
-    event_id: str = field(default_factory=new_event_id)
-    text: str = ""
-    thoughts: str = ""
-    revision: int = 0
-
-
 class Conversation:
     """One live session's messages, made into items and events."""
 
@@ -116,7 +105,7 @@ class Conversation:
         self._wall = clock.wall
         self.turns = Turns(marks=config.playback_marks, interrupts=config.voice_activity.interrupts)
         self._transcripts = TranscriptBuilder(agent=agent, invocation_id=invocation_id, new_id=new_event_id, wall=clock.wall)
-        self._text: _TextAnswer | None = None
+        self._text: TextAnswer | None = None
         self._usage: GenerateContentResponseUsageMetadata | None = None
         self._grounding: GroundingMetadata | None = None
         self._spoken = Spoken()
@@ -276,41 +265,15 @@ class Conversation:
             return
         self.settle()
         if self._text is None:
-            self._text = _TextAnswer(self.turns.turn)
-        answer = self._text
-        if piece.thought:
-            answer.thoughts += piece.text
-        else:
-            answer.text += piece.text
-        answer.revision += 1
-        update = TranscriptUpdate(
-            item=answer.event_id,
-            turn=answer.turn,
-            role="model",
-            author=self._agent,
-            text=answer.text,
-            delta="" if piece.thought else piece.text,
-            revision=answer.revision,
-            source="text",
-        )
-        self._record(
-            update=None if piece.thought else update,
-            id=answer.event_id,
-            partial=True,
-            content=model_content([Part(text=piece.text, thought=piece.thought or None)]),
-        )
+            self._text = TextAnswer(self.turns.turn, self._agent)
+        content, update = self._text.add(piece)
+        self._record(update=update, id=self._text.event_id, partial=True, content=content)
 
     def _finish_text(self, *, incomplete: bool = False) -> None:
         answer, self._text = self._text, None
         if answer is None:
             return
-        parts = [Part(text=answer.thoughts, thought=True)] if answer.thoughts else []
-        if answer.text:
-            parts.append(Part(text=answer.text))
-        live: dict[str, Any] = {"turn": answer.turn, "source": "text"}
-        if incomplete:
-            live["incomplete"] = True
-        self._record(id=answer.event_id, content=model_content(parts), custom_metadata={"live": live})
+        self._record(id=answer.event_id, content=answer.whole(), custom_metadata=answer.metadata(incomplete=incomplete))
 
     def _generation_complete(self, now: float) -> None:
         for event, update in self._transcripts.generation_complete():
