@@ -156,7 +156,8 @@ def _add_fake_gemini(commands: argparse._SubParsersAction[argparse.ArgumentParse
     fake = commands.add_parser(
         "fake-gemini",
         help="play Gemini Live on this machine, from a script",
-        description="Be a Gemini Live that follows a script, to develop without a key. Everybody who connects gets the script from its beginning.",
+        description="Be a Gemini Live that follows a script, to develop without a key. Everybody who connects gets the script from its "
+        "beginning.",
     )
     fake.add_argument(
         "script", metavar="SCRIPT", help="echo, talk, tools, interruption, rotations, or the path of a recording (see: live-gateway record)"

@@ -17,6 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from live_gateway.errors import DuplicateEvent, GatewayError, SessionExists, SessionNotFound, StorageError
 from live_gateway.events import Event, decode_event, replace
 from live_gateway.sessions.base import Session
+from live_gateway.sessions.collecting import collections_paused
 from live_gateway.sessions.records import Record, advance, check_same_session
 from live_gateway.sessions.schema import app_states, events, sessions, user_states
 from live_gateway.sessions.state import StateDelta, merge_state
@@ -319,7 +320,7 @@ def read_events(connection: Connection, session_key: int, wanted: Any) -> list[E
     """The events of one session that fulfil a condition, oldest first. Raises `StorageError` for one that this program cannot read."""
     query = select(events.c.seq, events.c.body).where(events.c.session_key == session_key, wanted).order_by(events.c.seq)
     found: list[Event] = []
-    with connection.execute(query.execution_options(yield_per=_PAGE)) as rows:
+    with collections_paused(), connection.execute(query.execution_options(yield_per=_PAGE)) as rows:
         for page in rows.partitions():
             found.extend(_decode(row.seq, row.body) for row in page)
     return found

@@ -19,6 +19,7 @@ class ThreadedServer:
     def __init__(self, app: Starlette) -> None:
         self._listener = listen("127.0.0.1", 0)
         self.url = address_of(self._listener)
+        self.port = int(self._listener.getsockname()[1])
         self._ready = threading.Event()
         self._server = make_server(app, listener=self._listener, on_ready=lambda _: self._ready.set())
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
