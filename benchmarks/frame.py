@@ -1,9 +1,10 @@
 """What the gateway adds to an audio frame: CPU of the server process per frame, and delay, beside a bare relay on the same transport.
 
 Each contender runs in a process of its own and serves the same load, one after the other, in alternating rounds: real-time sessions with
-20 ms of 16 kHz audio up and 40 ms of 24 kHz audio down for every second frame. The relay has one task that carries frames up to the model
-and one that carries them down, nothing else. Both sit on the same uvicorn with the same protocol classes, before the same model in the
-process. The row `shell alone` is the live session without any socket.
+20 ms of 16 kHz audio up and 40 ms of 24 kHz audio down for every second frame. Before both stands the same scripted server of a live model
+in a third process, reached over a WebSocket (JSON, base64). The relay has one task that carries frames up to the model and one that carries
+them down, converts them as the gateway does, and nothing else; both sit on the same uvicorn with the same protocol classes. The row `shell
+alone` is the live session without any socket.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import statistics
 import time
 from multiprocessing.connection import Connection
 
+import msgspec
 import websockets
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from benchmarks.echo_model import EchoConnection, EchoModel
+from benchmarks.echo_model import EchoModel
 from benchmarks.table import percentile, show, spread
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.models.live import AudioOut
+from live_gateway.models.gemini_live import GeminiLiveModel
+from live_gateway.models.gemini_wire import audio_message
 from live_gateway.runner import Runner
 from live_gateway.server.app import create_app
 from live_gateway.server.gateway import Gateway
@@ -42,7 +45,7 @@ PCM = bytes(640)
 
 def main() -> None:
     """Print CPU per frame and delay of the contenders, and the ratio of the whole server to the relay."""
-    contenders = {"relay": relay_app, "gateway": gateway_app}
+    contenders = ("relay", "gateway")
     cpu: dict[str, list[float]] = {name: [] for name in contenders}
     delays: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
     for _ in range(ROUNDS):
@@ -63,49 +66,99 @@ def main() -> None:
     print(f"  the whole server takes {ratio:.2f} times the relay's CPU per frame; p99 added: {added:.2f} ms")
 
 
-def relay_app() -> Starlette:
+def relay_app(upstream: str) -> Starlette:
     """Frames from the client to the model, frames from the model to the client. Nothing else."""
 
     async def relay(websocket: WebSocket) -> None:
         await websocket.accept(SUBPROTOCOL)
-        async with EchoConnection() as model, asyncio.TaskGroup() as group:
+        async with websockets.connect(upstream, compression=None, max_size=None) as model, asyncio.TaskGroup() as group:
+            await model.send('{"setup":{}}')
+            await model.recv()
             down = group.create_task(_relay_down(model, websocket))
             with contextlib.suppress(WebSocketDisconnect):
                 while True:
                     message = await websocket.receive()
                     if (frame := message.get("bytes")) is not None:
-                        await model.send_audio(frame[HEADER:])
+                        await model.send(audio_message(frame[HEADER:]), text=True)
                     elif message["type"] == "websocket.disconnect":
                         break
             down.cancel()
 
     app = Starlette(routes=[WebSocketRoute("/live", relay)])
-    app.state.gateway = Gateway(_runner())
+    app.state.gateway = Gateway(Runner.in_memory("bench", LlmAgent(name="bench")))
     return app
 
 
-async def _relay_down(model: EchoConnection, websocket: WebSocket) -> None:
+async def _relay_down(model: websockets.ClientConnection, websocket: WebSocket) -> None:
     sent = 0
-    while (message := await model.receive()) is not None:
-        assert isinstance(message, AudioOut)
-        await websocket.send_bytes(pack_audio_down(1, sent, sent * 960, 0.0, message.pcm))
+    while True:
+        pcm = _decoder.decode(await model.recv(decode=False)).server_content.model_turn.parts[0].inline_data.data
+        await websocket.send_bytes(pack_audio_down(1, sent, sent * 960, 0.0, pcm))
         sent += 1
 
 
-def gateway_app() -> Starlette:
-    """The whole server: wire, limits, live session, turns, store."""
-    return create_app(_runner())
+def gateway_app(upstream: str) -> Starlette:
+    """The whole server: wire, limits, live session, turns, store, the model's connection."""
+    model = GeminiLiveModel("bench-live", api_key="none", base_url=upstream.replace("ws", "http", 1))
+    return create_app(Runner.in_memory("bench", LlmAgent(name="bench", live_model=model)))
+
+
+def _serve_model(parent: Connection) -> None:
+    """The scripted model: ready at once, one frame down for every second frame up."""
+
+    async def answer(socket: websockets.ServerConnection) -> None:
+        await socket.recv()
+        await socket.send('{"setupComplete":{}}')
+        heard = 0
+        with contextlib.suppress(websockets.ConnectionClosed):
+            async for _ in socket:
+                heard += 1
+                if heard % 2 == 0:
+                    await socket.send(_DOWN)
+
+    async def serve_for_ever() -> None:
+        async with websockets.serve(answer, "127.0.0.1", 0, compression=None, ping_interval=None) as server:
+            parent.send(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            await asyncio.to_thread(parent.recv)
+
+    asyncio.run(serve_for_ever())
+
+
+class _Blob(msgspec.Struct, rename="camel"):
+    data: bytes
+
+
+class _Part(msgspec.Struct, rename="camel"):
+    inline_data: _Blob
+
+
+class _Turn(msgspec.Struct, rename="camel"):
+    parts: list[_Part]
+
+
+class _Content(msgspec.Struct, rename="camel"):
+    model_turn: _Turn
+
+
+class _Message(msgspec.Struct, rename="camel"):
+    server_content: _Content
+
+
+_decoder = msgspec.json.Decoder(_Message)
+_DOWN = msgspec.json.encode(
+    {"serverContent": {"modelTurn": {"parts": [{"inlineData": {"mimeType": "audio/pcm;rate=24000", "data": bytes(1920)}}]}}}
+).decode()
 
 
 def _runner() -> Runner:
     return Runner.in_memory("bench", LlmAgent(name="bench", live_model=EchoModel()))
 
 
-def _serve(name: str, parent: Connection) -> None:
+def _serve(name: str, upstream: str, parent: Connection) -> None:
     import threading
 
     listener = listen("127.0.0.1", 0)
-    server = make_server({"relay": relay_app, "gateway": gateway_app}[name](), listener=listener, on_ready=parent.send)
+    server = make_server({"relay": relay_app, "gateway": gateway_app}[name](upstream), listener=listener, on_ready=parent.send)
 
     def answer() -> None:
         while (asked := parent.recv()) != "stop":
@@ -118,8 +171,12 @@ def _serve(name: str, parent: Connection) -> None:
 
 async def _round(name: str) -> tuple[float, list[float]]:
     """Microseconds of CPU per frame (both directions counted), and seconds between a frame and its answer."""
-    ours, theirs = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(name, theirs), daemon=True)
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    model_ours, model_theirs = context.Pipe()
+    model = context.Process(target=_serve_model, args=(model_theirs,), daemon=True)
+    model.start()
+    process = context.Process(target=_serve, args=(name, await asyncio.to_thread(model_ours.recv), theirs), daemon=True)
     process.start()
     try:
         url = await asyncio.to_thread(ours.recv)
@@ -136,9 +193,11 @@ async def _round(name: str) -> tuple[float, list[float]]:
         return (after - before) / frames * 1e6, waits
     finally:
         ours.send("stop")
-        await asyncio.to_thread(process.join, 10)
-        if process.is_alive():
-            process.kill()
+        model_ours.send("stop")
+        for child in (process, model):
+            await asyncio.to_thread(child.join, 10)
+            if child.is_alive():
+                child.kill()
 
 
 def _ask(ours: Connection) -> float:

@@ -207,14 +207,11 @@ class Engine:
             log.warning("disconnect_failed", error_type=type(error).__name__)
 
     async def _receive(self) -> None:
-        while True:
-            with foreign_code("receiving"):
-                message = await self.connection.receive()
-            if message is None:
-                break
-            self.conversation.message(message)
-            if len(self._writer) > BACKLOG:  # a burst that came without a pause: let the store have its turn
-                await self._writer.drain(STORE_S)
+        with foreign_code("receiving"):  # around the loop: once a message would cost more than the message
+            while (message := await self.connection.receive()) is not None:
+                self.conversation.message(message)
+                if len(self._writer) > BACKLOG:  # a burst that came without a pause: let the store have its turn
+                    await self._writer.drain(STORE_S)
         self._begin_shutdown(None)
 
     async def _history(self) -> History:

@@ -216,11 +216,15 @@ class LiveSession:
             raise errors[0]
 
     async def _read_back(self, gap: ReadBack) -> list[Event]:
+        """Raises `StorageError` when the store does not give them."""
         start = self._started
         session = start.invocation.session
-        stored = await start.sessions.get(
-            app_name=session.app_name, user_id=session.user_id, session_id=session.id, after_seq=gap.first_seq - 1
-        )
+        try:
+            stored = await start.sessions.get(
+                app_name=session.app_name, user_id=session.user_id, session_id=session.id, after_seq=gap.first_seq - 1
+            )
+        except Exception as error:  # the edge to a store that may be anybody's
+            raise StorageError("the store did not give back events that had been kept there for a slow listener") from error
         return [event for event in stored.events if event.seq <= gap.last_seq and self._was_ours_to_give(event)]
 
     def _was_ours_to_give(self, event: Event) -> bool:

@@ -25,6 +25,7 @@ from live_gateway.server.gateway import Gateway, ServerConfig
 from live_gateway.server.live_socket import LiveSocket
 from live_gateway.server.rest import Rest
 from live_gateway.server.rest.problems import http_problem
+from live_gateway.server.run_live import RunLiveSocket
 
 _MIME_TYPES = {
     ".js": "text/javascript",
@@ -63,6 +64,9 @@ def create_app(
     async def live(websocket: WebSocket) -> None:
         await LiveSocket(websocket, gateway).serve()
 
+    async def run_live(websocket: WebSocket) -> None:
+        await RunLiveSocket(websocket, gateway).serve()
+
     async def index(_request: Request) -> Response:
         page = pages / "index.html" if pages is not None else None
         if page is not None and page.is_file():
@@ -79,6 +83,7 @@ def create_app(
 
     routes: list[Any] = [
         WebSocketRoute("/live", live),
+        WebSocketRoute("/run_live", run_live),
         Route("/", index),
         Route("/livez", livez),
         Route("/readyz", readyz),

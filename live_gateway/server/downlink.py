@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from live_gateway.channel import Channel, ChannelClosed, ChannelFull
 from live_gateway.clock import Clock
-from live_gateway.live.items import Failure
+from live_gateway.live.items import Failure, LiveItem
 from live_gateway.live.session import LiveSession
 from live_gateway.server.gateway import DONE, GONE, Ending
-from live_gateway.server.outgoing import Message, Outgoing, encode
+from live_gateway.server.outgoing import Message, encode
 from live_gateway.telemetry import get_logger
 
 log = get_logger(__name__)
 
 EARLY_FRAMES = 2048
 """More answers than a client can ask for before it is welcome."""
-LAST_ITEMS_S = 20.0
-"""How long a session that has failed may take to hand over its last items."""
+
+
+class Frames(Protocol):
+    """How items look on the wire."""
+
+    def frames(self, item: LiveItem, now_ms: float) -> list[str | bytes]:
+        """The item as the client sees it, in order. now_ms: epoch milliseconds."""
+        ...
 
 
 class Downlink:
@@ -36,7 +43,7 @@ class Downlink:
         self._end = end
         self._early: Channel[str] = Channel(EARLY_FRAMES)
         self._live: LiveSession | None = None
-        self._outgoing: Outgoing | None = None
+        self._outgoing: Frames | None = None
         self._sending_since: float | None = None
 
     @property
@@ -46,7 +53,10 @@ class Downlink:
 
     def say(self, message: Message) -> None:
         """Send something of the server's own, at its place among the items of the session."""
-        frame = encode(message)
+        self.relay(encode(message))
+
+    def relay(self, frame: str) -> None:
+        """Send a text frame of the server's own, at its place among the items of the session."""
         if self._live is not None:
             self._live.relay(frame)
             return
@@ -55,28 +65,33 @@ class Downlink:
         except (ChannelFull, ChannelClosed):
             log.warning("early_frame_dropped")
 
-    def follow(self, live: LiveSession, outgoing: Outgoing) -> None:
+    def follow(self, live: LiveSession, outgoing: Frames) -> None:
         """The live session is open: after what was said so far, its items are sent."""
         self._outgoing = outgoing
         self._live = live
         self._early.close()
 
     async def run(self) -> None:
-        """Send until the session has ended, and end the connection as it ended."""
-        async for frame in self._early:
-            await self._put(frame)
+        """Send until the session has ended, and end the connection as it ended; or as soon as nobody is there to send to."""
+        try:
+            async for frame in self._early:
+                await self._put(frame)
+            self._end(await self._follow())
+        except (OSError, RuntimeError, WebSocketDisconnect):
+            self._end(GONE)
+
+    async def _follow(self) -> Ending:
+        """Send the session's items to the last one; how it ended."""
         live, outgoing = self._live, self._outgoing
         assert live is not None
         assert outgoing is not None
         ending = DONE
-        async with asyncio.timeout(None) as limit:
-            async for item in live.items():
-                for frame_out in outgoing.frames(item, self._clock.wall() * 1000):
-                    await self._put(frame_out)
-                if isinstance(item, Failure) and item.fatal:
-                    ending = Ending(item.error.close_code, item.error.code)
-                    limit.reschedule(self._clock.now() + LAST_ITEMS_S)
-        self._end(ending)
+        async for item in live.items():
+            for frame_out in outgoing.frames(item, self._clock.wall() * 1000):
+                await self._put(frame_out)
+            if isinstance(item, Failure) and item.fatal:  # the last one
+                ending = Ending(item.error.close_code, item.error.code)
+        return ending
 
     async def watch(self) -> None:
         """Look now and then whether the client takes what it is sent; a time limit on every frame would cost more than the frame."""
@@ -92,7 +107,5 @@ class Downlink:
                 await self._websocket.send({"type": "websocket.send", "bytes": frame})
             else:
                 await self._websocket.send({"type": "websocket.send", "text": frame})
-        except (OSError, RuntimeError, WebSocketDisconnect):
-            self._end(GONE)
         finally:
             self._sending_since = None

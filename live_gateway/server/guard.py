@@ -21,6 +21,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
+from websockets.server import ServerProtocol
 
 from live_gateway.errors import ConfigurationError
 
@@ -33,6 +34,9 @@ MAX_FRAGMENTS = 64
 MAX_PONG_BACKLOG = 1024 * 1024
 WRITE_BUFFER = 32 * 1024
 """What may wait in this process for a socket before `send` waits: little, so that an interruption overtakes as much audio as possible."""
+
+LARGE_MESSAGES = {"/run_live": 4 * 1024 * 1024}
+"""Paths whose clients put images inside JSON, and what a message there may have at most; elsewhere it is what the server says."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -103,6 +107,8 @@ class GuardedWS(WebSocketsSansIOProtocol):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, WRITE_BUFFER)
 
     def handle_connect(self, event: Any) -> None:
+        if (large := LARGE_MESSAGES.get(event.path.partition("?")[0])) is not None:
+            setattr(self.conn, _BOUND, large)
         super().handle_connect(event)
         if (scope := getattr(self, "scope", None)) is not None:
             cast("dict[str, Any]", scope["extensions"])[TRANSPORT] = self.transport
@@ -126,6 +132,9 @@ class GuardedWS(WebSocketsSansIOProtocol):
         self.transport.abort()
 
 
+_BOUND = "max_message_size" if "max_message_size" in vars(ServerProtocol()) else "max_size"
+"""What websockets calls the bound on a message: the second until version 15."""
+
 _OVERRIDDEN: dict[type, tuple[str, ...]] = {
     HttpToolsProtocol: ("connection_made", "connection_lost", "data_received", "on_message_begin", "on_headers_complete"),
     WebSocketsSansIOProtocol: (
@@ -144,6 +153,8 @@ def check_server() -> None:
     missing = [
         f"{kind.__name__}.{name}" for kind, names in _OVERRIDDEN.items() for name in names if not callable(getattr(kind, name, None))
     ]
+    if _BOUND not in vars(ServerProtocol()):
+        missing.append(f"ServerProtocol.{_BOUND}")
     if missing:
         raise ConfigurationError(
             f"this version of uvicorn cannot be guarded: it has no {', '.join(missing)}; install the one that is required"

@@ -12,7 +12,8 @@ MAX_TOKENS = 8192
 
 _TOKENS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[][{}:]', re.DOTALL)
 _SURROGATE_PAIR = r"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_UNSTORABLE = re.compile(rf"(?<!\\)((?:\\\\)*)\\u(?:({_SURROGATE_PAIR})|(?:[dD][89a-fA-F][0-9a-fA-F]{{2}}|0000))|[\x00\ud800-\udfff]")
+_ESCAPED = re.compile(rf"(?<!\\)((?:\\\\)*)\\u(?:({_SURROGATE_PAIR})|(?:[dD][89a-fA-F][0-9a-fA-F]{{2}}|0000))")
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def check_shape(text: str) -> None:
@@ -38,10 +39,9 @@ def clean(text: str) -> str:
     """The text with U+FFFD for what no store and no socket can hold: NUL, and half of a surrogate pair, escaped or not."""
     if "\\u" not in text and text.isprintable():
         return text
-    return _UNSTORABLE.sub(_replacement, text)
+    text = _HALF.sub("\ufffd", text.replace("\0", "\ufffd"))  # apart from the escapes: a quarter of a million of them cost ten times less
+    return _ESCAPED.sub(_replacement, text)
 
 
 def _replacement(match: re.Match[str]) -> str:
-    if match[0][0] != "\\":
-        return "\ufffd"
     return match[0] if match[2] else match[1] + "\\ufffd"

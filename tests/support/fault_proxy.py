@@ -18,12 +18,14 @@ from types import TracebackType
 from typing import Literal, Self
 
 CHUNK = 16_384
+LIMIT = 65_536
 
 
 @dataclass
 class Faults:
     """delay_s: before each chunk. bytes_per_s: no faster. slice_bytes: passed on in such pieces. cut_after: so many bytes, and then `how`:
-    the connection is ended (`fin`), reset (`rst`), or stays open and says nothing more (`stall`). refuse: take no connection."""
+    the connection is ended (`fin`), reset (`rst`), or stays open and says nothing more (`stall`). refuse: take no connection.
+    buffer_bytes: about so much is taken of the server before it has to wait, 128 KiB or more; otherwise the kernel takes megabytes."""
 
     delay_s: float = 0.0
     bytes_per_s: float | None = None
@@ -32,6 +34,7 @@ class Faults:
     how: Literal["fin", "rst", "stall"] = "fin"
     up: bool = False
     refuse: bool = False
+    buffer_bytes: int | None = None
 
 
 class FaultProxy:
@@ -94,7 +97,12 @@ class FaultProxy:
                 self._idle.set()
 
     async def _open(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        to_server, from_server = await asyncio.open_connection("127.0.0.1", self._target_port)
+        raw = socket.socket()
+        raw.setblocking(False)
+        if (size := self.faults.buffer_bytes) is not None:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size // 2)
+        await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", self._target_port))
+        to_server, from_server = await asyncio.open_connection(sock=raw, limit=(size or 2 * LIMIT) // 4)
         self._writers |= {writer, from_server}
         self._idle.clear()
         return to_server, from_server

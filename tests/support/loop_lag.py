@@ -28,6 +28,11 @@ class LoopLag:
         finally:
             task.cancel()
 
+    def forget(self) -> None:
+        """Begin anew."""
+        self.late_s.clear()
+        self.held_s.clear()
+
     async def _look(self) -> None:
         loop = asyncio.get_running_loop()
         while True:

@@ -233,14 +233,14 @@ _REFUSED_KINDS = (
     ("toolCall", "tool_call"),
     ("toolResponse", "tool_response"),
 )
-_URL_SAFE = str.maketrans("-_", "+/")
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
 def decode_base64(text: str) -> bytes:
     """Base64 in either alphabet, padded or not. Raises `ValueError`."""
-    bare = text.rstrip("=").translate(_URL_SAFE)
     try:
-        return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+        bare = text.rstrip("=").encode("ascii").translate(_URL_SAFE)
+        return base64.b64decode(bare + b"=" * (-len(bare) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise ValueError("data is not base64") from None
 
