@@ -27,6 +27,7 @@ from live_gateway.live.listener import Listener
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.sender import Sender
 from live_gateway.live.start import LiveOptions, LiveStart
+from live_gateway.live.tool_updates import ToolUpdates
 from live_gateway.live.tools import LiveTools, ToolsAnswered
 from live_gateway.live.uplink import Action, Uplink
 from live_gateway.models.live import History, LiveConnection, LiveSetup
@@ -70,7 +71,7 @@ class Engine:
         self._pipeline = EventPipeline(
             start.invocation, start.chain, hooks, self._writer, listener.put, self._problem, self._begin_shutdown
         )
-        self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered)
+        self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered, ToolUpdates(self))
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
 
     async def connect(self, setup: LiveSetup) -> None:
@@ -78,7 +79,10 @@ class Engine:
         await self._group.__aenter__()
         try:
             ready: asyncio.Future[LiveConnection] = asyncio.get_running_loop().create_future()
-            self._spawn("connection", self._hold_connection(replace(setup, history=self._history), ready))
+            self._spawn(
+                "connection",
+                self._hold_connection(replace(setup, history=partial(_history, self._start, self._pipeline, self._writer)), ready),
+            )
             async with asyncio.timeout(OPEN_S):
                 self.connection = await ready
         except TimeoutError:
@@ -128,7 +132,7 @@ class Engine:
         self._pipeline.record(event, update)
 
     def stop_model(self) -> None:
-        self._post(self.connection.interrupt)
+        self.post(self.connection.interrupt)
 
     def playing_changed(self, playing: bool) -> None:
         if not self.closing:
@@ -161,9 +165,9 @@ class Engine:
     def _tools_answered(self, answered: ToolsAnswered) -> None:
         self.conversation.tools_answered(answered)
         if answered.answers:
-            self._post(partial(self.connection.send_tool_responses, answered.answers))
+            self.post(partial(self.connection.send_tool_responses, answered.answers))
 
-    def _post(self, action: Action) -> None:
+    def post(self, action: Action) -> None:
         """Queue something for the model that must not be lost: where there is no room for it, the session is ended."""
         if self.closing:
             return
@@ -213,19 +217,13 @@ class Engine:
             if message is None:
                 break
             self.conversation.message(message)
-            if len(self._writer) > BACKLOG:  # a burst that came without a pause: let the store have its turn
-                await self._writer.drain(STORE_S)
+            await self.keep_up()
         self._begin_shutdown(None)
 
-    async def _history(self) -> History:
-        """What was said before, all that is on its way to the store included, if the store takes it in time."""
-        try:
-            async with asyncio.timeout(STORE_S):
-                await self._pipeline.drain()
-                await self._writer.drain(STORE_S)
-        except (TimeoutError, StorageError):
-            log.warning("history_without_newest", session=self._start.invocation.session.id, count=len(self._writer))
-        return await self._start.history()
+    async def keep_up(self) -> None:
+        """After a burst that came without a pause: let the store have its turn."""
+        if len(self._writer) > BACKLOG:
+            await self._writer.drain(STORE_S)
 
     def _stored(self, event: Event) -> None:
         if not self.sender.owns(event.id) or self._options.yield_user_message:
@@ -292,6 +290,17 @@ class Engine:
     def _report(self, error: Exception) -> None:
         shown = error if isinstance(error, GatewayError) else _lost(error, self._start.invocation.session.id)
         self._listener.put(Failure(public_error(shown), shown, fatal=True))
+
+
+async def _history(start: LiveStart, pipeline: EventPipeline, writer: SessionWriter) -> History:
+    """What was said before, all that is on its way to the store included, if the store takes it in time."""
+    try:
+        async with asyncio.timeout(STORE_S):
+            await pipeline.drain()
+            await writer.drain(STORE_S)
+    except (TimeoutError, StorageError):
+        log.warning("history_without_newest", session=start.invocation.session.id, count=len(writer))
+    return await start.history()
 
 
 async def _end(tasks: list[asyncio.Task[None]], deadline_s: float) -> bool:

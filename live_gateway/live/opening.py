@@ -9,6 +9,7 @@ from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Notice
 from live_gateway.live.listener import Listener
 from live_gateway.live.start import LiveOptions, LiveStart
+from live_gateway.live.streams import live_declarations
 from live_gateway.models.live import ConnectionNotice, LiveSetup
 
 
@@ -50,7 +51,7 @@ async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:
 
     return LiveSetup(
         instruction=await start.instruction(),
-        tools=tuple(tool.declaration for tool in agent.toolbox.values()),
+        tools=live_declarations(agent),
         modality=config.modality,
         voice=config.voice,
         language=config.language,
