@@ -23,6 +23,7 @@ from live_gateway.events import Event
 from live_gateway.live.conversation import Conversation
 from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Failure, LiveItem, Notice, TranscriptUpdate
+from live_gateway.live.kept_audio import KeptAudio
 from live_gateway.live.listener import Listener
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.sender import Sender
@@ -73,6 +74,8 @@ class Engine:
         )
         self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered, ToolUpdates(self))
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
+        keep, turns = options.config.save_live_blob, self.conversation.turns
+        self._kept = KeptAudio(start.invocation, self.record, self._problem, clock.wall, turn=lambda: turns.turn, on=keep)
 
     async def connect(self, setup: LiveSetup) -> None:
         """Connect, wait until the model is ready, start the tasks. Raises what connecting raised; no task is left then."""
@@ -97,6 +100,7 @@ class Engine:
         self._spawn("receive", self._guarded(self._receive()))
         self._spawn("plugins", self._guarded(self._pipeline.run()))
         self._spawn("store", self._guarded(self._writer.run()))
+        self._spawn("audio", self._guarded(self._kept.run()))
 
     async def _abandon(self) -> None:
         self.closing = True
@@ -118,6 +122,7 @@ class Engine:
     def push_audio(self, pcm: bytes) -> None:
         """Microphone audio: never waits. A gap is announced once it is over."""
         self.uplink.push_audio(pcm)
+        self._kept.heard(pcm)
         if self.uplink.dropping:
             return
         if dropped_ms := self.uplink.take_dropped_ms():
@@ -127,9 +132,11 @@ class Engine:
 
     def show(self, item: LiveItem) -> None:
         self._listener.put(item)
+        self._kept.shown(item)
 
     def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
         self._pipeline.record(event, update)
+        self._kept.recorded(event)
 
     def stop_model(self) -> None:
         self.post(self.connection.interrupt)
@@ -280,6 +287,8 @@ class Engine:
                 self.record(last)
 
     async def _store_rest(self, _error: Exception | None) -> None:
+        self._kept.finish()
+        await _end([self._tasks["audio"]], STORE_S)
         self._pipeline.finish()
         await _end([self._tasks["plugins"]], STORE_S)
         self._pipeline.flush()

@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from live_gateway.content import Content, Part, Transcription, model_content, text_of
+from live_gateway.content import Content, Part, Transcription, is_reference, model_content, text_of
 from live_gateway.errors import GatewayError, ModelError
 from live_gateway.events import Event, EventActions, replace
 from live_gateway.live.items import Stored
@@ -136,7 +136,7 @@ def _words(event: Event) -> Content | None:
     """What the model said in this event; None for calls, responses, marks and what the user said."""
     if event.output_transcription is not None:
         return model_content([Part(text=event.output_transcription.text or "")])
-    if event.content is None or event.function_calls or event.function_responses:
+    if event.content is None or event.function_calls or event.function_responses or is_reference(event.content):
         return None
     return event.content
 
