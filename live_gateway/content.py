@@ -20,6 +20,7 @@ from google.genai.types import (
     FunctionCall,
     FunctionDeclaration,
     FunctionResponse,
+    FunctionResponseScheduling,
     GenerateContentConfig,
     GenerateContentResponseUsageMetadata,
     GroundingMetadata,
@@ -37,6 +38,7 @@ __all__ = [
     "FunctionCall",
     "FunctionDeclaration",
     "FunctionResponse",
+    "FunctionResponseScheduling",
     "GenerateContentConfig",
     "GenerateContentResponseUsageMetadata",
     "GroundingMetadata",
@@ -47,6 +49,7 @@ __all__ = [
     "function_calls",
     "function_responses",
     "has_inline_data",
+    "is_reference",
     "model_content",
     "text_of",
     "user_content",
@@ -94,6 +97,14 @@ def without_inline_data(content: Content) -> Content | None:
     """A copy of the content without the parts that carry bytes; None when nothing is left."""
     parts = [part for part in content.parts or () if part.inline_data is None]
     return Content(role=content.role, parts=parts) if parts else None
+
+
+def is_reference(content: Content | None) -> bool:
+    """Whether the content is nothing but references to artifacts of ours: a record of something, and no words of anybody."""
+    parts = content.parts if content is not None else None
+    return bool(parts) and all(
+        part.file_data is not None and (part.file_data.file_uri or "").startswith("artifact:") for part in parts or ()
+    )
 
 
 def digest(args: Mapping[str, Any] | None) -> str:

@@ -38,7 +38,8 @@ class LiveRunConfig:
     affective_dialog: the model adapts to the user's tone. proactivity: it may leave unanswered what was not meant for it.
     session_resumption: whether a connection that broke is taken up again where the model can. context_window_compression: the model's own
     way to keep a long session within its window, on by default; it changes nothing that is stored, and None turns it off.
-    A model without one of these ways goes on without it.
+    A model without one of these ways goes on without it. save_live_blob: keeps what each side said in a turn as an artifact (WAV: int16
+    mono, the user at 16 kHz, the agent at 24 kHz), with an event that refers to it; entering is refused without an artifact service.
     """
 
     modality: Literal["AUDIO", "TEXT"] = "AUDIO"
@@ -55,3 +56,4 @@ class LiveRunConfig:
     proactivity: bool = False
     session_resumption: SessionResumption = field(default_factory=SessionResumption)
     context_window_compression: ContextWindowCompression | None = field(default_factory=ContextWindowCompression)
+    save_live_blob: bool = False

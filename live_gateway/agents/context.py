@@ -111,6 +111,13 @@ class ToolContext:
             state_delta=dict(self._state.delta), artifact_delta=dict(self._saved), skip_summarization=self.skip_summarization
         )
 
+    def take_actions(self) -> EventActions:
+        """The side effects since the last time, for one of several response events."""
+        taken = self.actions
+        self._state.delta.clear()
+        self._saved.clear()
+        return taken
+
     async def save_artifact(self, name: str, part: Part) -> int:
         """Store the next version of an artifact; its number (from 0) is recorded with the response. Raises `ServiceMissing`."""
         version = await self._artifacts().save(name, part)

@@ -17,8 +17,9 @@ from live_gateway.events import USER
 from live_gateway.models.base import Model, ModelRequest, ModelResponse
 from live_gateway.models.live import LiveModel
 from live_gateway.tools.base import Tool
-from live_gateway.tools.function import FunctionTool
+from live_gateway.tools.function import as_tool
 from live_gateway.tools.set_model_response import SetModelResponse
+from live_gateway.tools.streaming import StopStreaming, Streaming
 
 Instruction: TypeAlias = str | Callable[[InvocationContext], str | Awaitable[str]]
 BeforeTool: TypeAlias = Callable[[ToolContext, Tool, dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
@@ -35,7 +36,8 @@ class LlmAgent:
     """An agent with a model.
 
     model answers text; live_model holds a live conversation. Either may be missing where it is not used: the gateway puts in what the
-    machine has. tools: functions, or `Tool` objects; a function becomes a `FunctionTool`. instruction: a text, or a callable that makes it
+    machine has. tools: functions, or `Tool` objects; a function becomes a `FunctionTool`, an async generator
+    function a `StreamingTool`, which in live comes with `stop_streaming`. instruction: a text, or a callable that makes it
     for each run. output_key: the state key that receives the agent's whole answer. output_schema: what the answer must be, as JSON; an
     agent that also has tools gives it by the tool `set_model_response`. include_contents: `none` shows the model the current turn only.
     mode: `chat` where undeclared; only a chat agent may be the root.
@@ -72,17 +74,24 @@ class LlmAgent:
         if len({id(child) for child in self.sub_agents}) != len(self.sub_agents):
             raise ConfigurationError(f"agent {self.name!r} lists the same sub-agent twice")
         toolbox: dict[str, Tool] = {}
-        last = [SetModelResponse(self.output_schema)] if self.output_schema is not None and self.tools else []
-        for entry in (*self.tools, *last):
-            tool = self._as_tool(entry)
+        for tool in self._all_tools():
             if tool.name in toolbox:
                 raise ConfigurationError(f"agent {self.name!r} has two tools named {tool.name!r}: duplicate tool")
             toolbox[tool.name] = tool
         object.__setattr__(self, "toolbox", toolbox)
 
+    def _all_tools(self) -> list[Tool]:
+        """The given tools, and those that come with them."""
+        tools = [self._as_tool(entry) for entry in self.tools]
+        if any(isinstance(tool, Streaming) for tool in tools):
+            tools.append(StopStreaming())
+        if self.output_schema is not None and self.tools:
+            tools.append(SetModelResponse(self.output_schema))
+        return tools
+
     def _as_tool(self, entry: Tool | Callable[..., Any]) -> Tool:
         if inspect.isroutine(entry):
-            return FunctionTool(entry)
+            return as_tool(entry)
         if isinstance(entry, Tool):
             return entry
         raise ConfigurationError(f"agent {self.name!r}: {entry!r} is neither a function nor a tool")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from live_gateway.content import Content, text_of, user_content
+from live_gateway.content import Content, is_reference, text_of, user_content
 from live_gateway.events import USER, Event
 from live_gateway.flow.memo import Memos
 from live_gateway.flow.pairing import Placed, pair
@@ -149,6 +149,6 @@ def _turn_start(events: Sequence[Event], view: View) -> int:
         if event.author == view.agent or event.actions.compaction is not None or event.function_responses:
             continue
         seen = (branches is None or event.branch in branches) and (event.isolation_scope or None) == scope
-        if seen and (event.content is not None or event.transcription is not None):
+        if seen and (event.content is not None or event.transcription is not None) and not is_reference(event.content):
             return index
     return 0

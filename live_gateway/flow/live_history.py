@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.content import is_reference
 from live_gateway.events import USER, Event
 from live_gateway.flow.contents import build_contents
 from live_gateway.flow.request import view_of
@@ -32,4 +33,4 @@ def continued(invocation: InvocationContext, agent: LlmAgent) -> str | None:
 
 def _newest_words(invocation: InvocationContext) -> Event | None:
     said = (event for event in reversed(invocation.session.events) if event.content is not None or event.transcription is not None)
-    return next(said, None)
+    return next((event for event in said if not is_reference(event.content)), None)

@@ -12,6 +12,7 @@ from live_gateway.flow.contents import View, build_contents
 from live_gateway.flow.instructions import fill
 from live_gateway.models.base import ModelRequest
 from live_gateway.tools.set_model_response import SET_MODEL_RESPONSE
+from live_gateway.tools.streaming import StopStreaming
 
 _ANSWER_BY_TOOL = f"Give your final answer by calling the tool `{SET_MODEL_RESPONSE}`, not as text."
 
@@ -24,7 +25,7 @@ async def build_request(invocation: InvocationContext, agent: LlmAgent) -> Model
     return ModelRequest(
         contents=build_contents(invocation.session.events, view_of(invocation, agent)),
         instruction=await instruction_of(invocation, agent),
-        tools=tuple(tool.declaration for tool in agent.toolbox.values()),
+        tools=tuple(tool.declaration for tool in agent.toolbox.values() if not isinstance(tool, StopStreaming)),
         config=_config(agent),
         stream=isinstance(invocation.run_config, RunConfig) and invocation.run_config.streaming_mode == "sse",
     )

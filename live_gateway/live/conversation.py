@@ -166,7 +166,7 @@ class Conversation:
         self.settle()
 
     def outside_answers(self, answers: Sequence[FunctionResponse]) -> Event:
-        """Final answers of long-running calls came from outside. The event that will record them, as the tools' responses."""
+        """Answers that come later than those of the calls' message, from outside or from a stream: the event that records them."""
         return self._event(content=Content(role="user", parts=[Part(function_response=answer) for answer in answers]))
 
     def user_message(self, content: Content) -> Event:

@@ -23,10 +23,12 @@ from live_gateway.events import Event
 from live_gateway.live.conversation import Conversation
 from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Failure, LiveItem, Notice, TranscriptUpdate
+from live_gateway.live.kept_audio import KeptAudio
 from live_gateway.live.listener import Listener
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.sender import Sender
 from live_gateway.live.start import LiveOptions, LiveStart
+from live_gateway.live.tool_updates import ToolUpdates
 from live_gateway.live.tools import LiveTools, ToolsAnswered
 from live_gateway.live.uplink import Action, Uplink
 from live_gateway.models.live import History, LiveConnection, LiveSetup
@@ -70,15 +72,20 @@ class Engine:
         self._pipeline = EventPipeline(
             start.invocation, start.chain, hooks, self._writer, listener.put, self._problem, self._begin_shutdown
         )
-        self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered)
+        self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered, ToolUpdates(self))
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
+        keep, turns = options.config.save_live_blob, self.conversation.turns
+        self._kept = KeptAudio(start.invocation, self.record, self._problem, clock.wall, turn=lambda: turns.turn, on=keep)
 
     async def connect(self, setup: LiveSetup) -> None:
         """Connect, wait until the model is ready, start the tasks. Raises what connecting raised; no task is left then."""
         await self._group.__aenter__()
         try:
             ready: asyncio.Future[LiveConnection] = asyncio.get_running_loop().create_future()
-            self._spawn("connection", self._hold_connection(replace(setup, history=self._history), ready))
+            self._spawn(
+                "connection",
+                self._hold_connection(replace(setup, history=partial(_history, self._start, self._pipeline, self._writer)), ready),
+            )
             async with asyncio.timeout(OPEN_S):
                 self.connection = await ready
         except TimeoutError:
@@ -93,6 +100,7 @@ class Engine:
         self._spawn("receive", self._guarded(self._receive()))
         self._spawn("plugins", self._guarded(self._pipeline.run()))
         self._spawn("store", self._guarded(self._writer.run()))
+        self._spawn("audio", self._guarded(self._kept.run()))
 
     async def _abandon(self) -> None:
         self.closing = True
@@ -114,6 +122,7 @@ class Engine:
     def push_audio(self, pcm: bytes) -> None:
         """Microphone audio: never waits. A gap is announced once it is over."""
         self.uplink.push_audio(pcm)
+        self._kept.heard(pcm)
         if self.uplink.dropping:
             return
         if dropped_ms := self.uplink.take_dropped_ms():
@@ -123,12 +132,14 @@ class Engine:
 
     def show(self, item: LiveItem) -> None:
         self._listener.put(item)
+        self._kept.shown(item)
 
     def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
         self._pipeline.record(event, update)
+        self._kept.recorded(event)
 
     def stop_model(self) -> None:
-        self._post(self.connection.interrupt)
+        self.post(self.connection.interrupt)
 
     def playing_changed(self, playing: bool) -> None:
         if not self.closing:
@@ -161,9 +172,9 @@ class Engine:
     def _tools_answered(self, answered: ToolsAnswered) -> None:
         self.conversation.tools_answered(answered)
         if answered.answers:
-            self._post(partial(self.connection.send_tool_responses, answered.answers))
+            self.post(partial(self.connection.send_tool_responses, answered.answers))
 
-    def _post(self, action: Action) -> None:
+    def post(self, action: Action) -> None:
         """Queue something for the model that must not be lost: where there is no room for it, the session is ended."""
         if self.closing:
             return
@@ -210,19 +221,13 @@ class Engine:
         with foreign_code("receiving"):  # around the loop: once a message would cost more than the message
             while (message := await self.connection.receive()) is not None:
                 self.conversation.message(message)
-                if len(self._writer) > BACKLOG:  # a burst that came without a pause: let the store have its turn
-                    await self._writer.drain(STORE_S)
+                await self.keep_up()
         self._begin_shutdown(None)
 
-    async def _history(self) -> History:
-        """What was said before, all that is on its way to the store included, if the store takes it in time."""
-        try:
-            async with asyncio.timeout(STORE_S):
-                await self._pipeline.drain()
-                await self._writer.drain(STORE_S)
-        except (TimeoutError, StorageError):
-            log.warning("history_without_newest", session=self._start.invocation.session.id, count=len(self._writer))
-        return await self._start.history()
+    async def keep_up(self) -> None:
+        """After a burst that came without a pause: let the store have its turn."""
+        if len(self._writer) > BACKLOG:
+            await self._writer.drain(STORE_S)
 
     def _stored(self, event: Event) -> None:
         if not self.sender.owns(event.id) or self._options.yield_user_message:
@@ -279,6 +284,8 @@ class Engine:
                 self.record(last)
 
     async def _store_rest(self, _error: Exception | None) -> None:
+        self._kept.finish()
+        await _end([self._tasks["audio"]], STORE_S)
         self._pipeline.finish()
         await _end([self._tasks["plugins"]], STORE_S)
         self._pipeline.flush()
@@ -289,6 +296,17 @@ class Engine:
     def _report(self, error: Exception) -> None:
         shown = error if isinstance(error, GatewayError) else _lost(error, self._start.invocation.session.id)
         self._listener.put(Failure(public_error(shown), shown, fatal=True))
+
+
+async def _history(start: LiveStart, pipeline: EventPipeline, writer: SessionWriter) -> History:
+    """What was said before, all that is on its way to the store included, if the store takes it in time."""
+    try:
+        async with asyncio.timeout(STORE_S):
+            await pipeline.drain()
+            await writer.drain(STORE_S)
+    except (TimeoutError, StorageError):
+        log.warning("history_without_newest", session=start.invocation.session.id, count=len(writer))
+    return await start.history()
 
 
 async def _end(tasks: list[asyncio.Task[None]], deadline_s: float) -> bool:

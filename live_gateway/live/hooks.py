@@ -13,10 +13,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from live_gateway.content import Content, Part, Transcription, model_content, text_of
+from live_gateway.content import Content, Part, Transcription, is_reference, model_content, text_of
 from live_gateway.errors import GatewayError, ModelError
 from live_gateway.events import Event, EventActions, replace
 from live_gateway.live.items import Stored
+from live_gateway.live.output import TurnOutput
 from live_gateway.live.start import LiveStart
 from live_gateway.models.base import ModelRequest, ModelResponse
 from live_gateway.models.live import LiveSetup
@@ -38,6 +39,7 @@ class LiveHooks:
         self._model = ModelHooks(start.chain, start.invocation, start.agent)
         self._connecting = ModelRequest(contents=())
         self._own: set[str] = set()
+        self.output = TurnOutput(start.agent)
         self.watches_answers = self._model.has("after_model")
 
     async def before_agent(self) -> Event | None:
@@ -97,7 +99,7 @@ class LiveHooks:
     async def _stored_early(self, event: Event) -> Event | None:
         """Store and show it; the event again if it stands for the whole session."""
         start = self._start
-        wanted = await start.chain.on_event(start.invocation, event)
+        wanted = self.output.apply(await start.chain.on_event(start.invocation, event))
         self._show(Stored(await start.sessions.append_event(start.invocation.session, wanted)))
         start.invocation.settle(event)
         return event if is_answer(event) else None
@@ -134,7 +136,7 @@ def _words(event: Event) -> Content | None:
     """What the model said in this event; None for calls, responses, marks and what the user said."""
     if event.output_transcription is not None:
         return model_content([Part(text=event.output_transcription.text or "")])
-    if event.content is None or event.function_calls or event.function_responses:
+    if event.content is None or event.function_calls or event.function_responses or is_reference(event.content):
         return None
     return event.content
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from live_gateway.clock import Clock
+from live_gateway.errors import ServiceMissing
 from live_gateway.events import USER, Event, EventActions
 from live_gateway.live.engine import Engine
 from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Notice
 from live_gateway.live.listener import Listener
 from live_gateway.live.start import LiveOptions, LiveStart
+from live_gateway.live.streams import live_declarations
 from live_gateway.models.live import ConnectionNotice, LiveSetup
 
 
@@ -17,6 +19,8 @@ async def open_engine(start: LiveStart, options: LiveOptions, listener: Listener
 
     None where a hook answered instead of the agent or of its model: the answer is stored and shown, and there is no connection.
     """
+    if options.config.save_live_blob and start.invocation.artifacts is None:
+        raise ServiceMissing("artifact service is not set; save_live_blob needs one to keep the audio in")
     hooks = LiveHooks(start, listener.put)
     await _store_delta(start, options)
     if await hooks.before_agent() is not None:
@@ -50,7 +54,7 @@ async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:
 
     return LiveSetup(
         instruction=await start.instruction(),
-        tools=tuple(tool.declaration for tool in agent.toolbox.values()),
+        tools=live_declarations(agent),
         modality=config.modality,
         voice=config.voice,
         language=config.language,

@@ -165,7 +165,7 @@ class EventPipeline:
 
     def _pass(self, waiting: _Waiting) -> None:
         """The plugins have seen this event."""
-        event = _without_doubled_output(waiting.event)
+        event = self._hooks.output.apply(_without_doubled_output(waiting.event))
         if waiting.slot is not None and self._filled(waiting.slot, event):
             return
         for released in self._order.feed(event):

@@ -17,7 +17,7 @@ from typing import Self
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.channel import ChannelClosed
 from live_gateway.clock import Clock, LoopClock
-from live_gateway.content import Blob, Content, Part, model_content
+from live_gateway.content import Blob, Content, Part, is_reference, model_content
 from live_gateway.errors import LiveSessionClosed, SlowConsumer, StorageError, public_error
 from live_gateway.events import USER, Event
 from live_gateway.live.engine import Engine
@@ -229,7 +229,7 @@ class LiveSession:
 
     def _was_ours_to_give(self, event: Event) -> bool:
         """Others write to the session too, and what was sent comes only to those who asked for it."""
-        sent = event.author == USER and event.content is not None
+        sent = event.author == USER and event.content is not None and not is_reference(event.content)
         return event.invocation_id == self.invocation_id and (not sent or self._options.yield_user_message)
 
     def _audio_event(self, pcm: bytes) -> Event:

@@ -19,6 +19,7 @@ from live_gateway.content import Content, FunctionCall, FunctionResponse
 from live_gateway.errors import PluginError, ToolResponseNotExpected
 from live_gateway.events import Event, EventActions
 from live_gateway.live.items import ToolFinished, ToolStarted
+from live_gateway.live.streams import Outlet, Streams
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.plugins.tool_call import ToolOutcome, call_tool, merge_outcomes
 from live_gateway.telemetry import get_logger
@@ -61,6 +62,7 @@ class LiveTools:
         chain: PluginChain,
         show: Callable[[ToolStarted | ToolFinished], None],
         answered: Callable[[ToolsAnswered], None],
+        outlet: Outlet,
     ) -> None:
         self._agent = agent
         self._invocation = invocation
@@ -71,6 +73,8 @@ class LiveTools:
         self._alive: set[asyncio.Task[None]] = set()
         self._seen: dict[str, None] = {}
         self._pending: dict[str, FunctionCall] = {}
+        self._streams = Streams(agent, invocation, chain, show, outlet)
+        self._group: asyncio.TaskGroup
 
     def long_running(self, call: FunctionCall) -> bool:
         """Whether the call's final answer comes later, from outside."""
@@ -91,6 +95,7 @@ class LiveTools:
 
     def start(self, group: asyncio.TaskGroup, calls: tuple[FunctionCall, ...]) -> None:
         """Run these calls. Their notices come at once, `answered` when all of them are done."""
+        self._group = group
         batch = _Batch(calls)
         self._batches.append(batch)
         for call in calls:
@@ -110,6 +115,7 @@ class LiveTools:
     def cancel(self, ids: Sequence[str]) -> None:
         """The model no longer wants these answered: calls that run, and calls whose answer was to come from outside."""
         wanted = set(ids)
+        self._streams.cancel(ids)
         for batch in list(self._batches):
             for call in batch.calls:
                 if call.id in wanted:
@@ -125,7 +131,7 @@ class LiveTools:
         for batch in list(self._batches):
             for call in batch.calls:
                 self._cancel(batch, call)
-        return list(self._alive)
+        return [*self._alive, *self._streams.cancel_all()]
 
     def claim(self, responses: Sequence[FunctionResponse]) -> tuple[FunctionCall, ...]:
         """Take the calls that these outside answers belong to, so that nobody else answers them. Raises `ToolResponseNotExpected`."""
@@ -144,7 +150,7 @@ class LiveTools:
 
     async def _run(self, batch: _Batch, call: FunctionCall) -> None:
         try:
-            outcome = await call_tool(self._chain, self._agent, self._invocation, call)
+            outcome = await call_tool(self._chain, self._agent, self._invocation, call, self._streams.run_tool)
         except PluginError as error:  # the model still gets its answer
             outcome = _failure(call, str(error))
         except Exception as error:  # a defect of ours must cost one call and not the session
@@ -170,9 +176,11 @@ class LiveTools:
         call_id = call.id or ""
         if call_id in batch.outcomes:  # cancelled; what it wrote to the state will not be stored
             self._invocation.settle(Event(author=self._agent.name, actions=outcome.actions))
+            self._streams.discard(call_id)
             return
         if self.long_running(call) and call_id not in self._pending:  # answered from outside meanwhile
             outcome = replace(outcome, response=None)
+        outcome = self._continued(batch, outcome)
         batch.outcomes[call_id] = outcome
         if call_id in batch.cancelled:
             self._pending.pop(call_id, None)
@@ -180,13 +188,23 @@ class LiveTools:
         elif outcome.status == "error":
             self._pending.pop(call_id, None)
             self._show(ToolFinished(call_id, "error", outcome.ms, error=outcome.error))
-        elif call_id in self._pending:
+        elif call_id in self._pending or call_id in self._streams:
             self._show(ToolFinished(call_id, "progress", outcome.ms, result=outcome.response.response if outcome.response else None))
         else:
             self._show(ToolFinished(call_id, "done", outcome.ms, result=outcome.response.response if outcome.response else None))
         if len(batch.outcomes) == len(batch.calls):
             self._batches.remove(batch)
             self._answer(batch)
+
+    def _continued(self, batch: _Batch, outcome: ToolOutcome) -> ToolOutcome:
+        """The outcome, which says so where more will follow. What was prepared for a call that failed or was cancelled is dropped."""
+        call_id = outcome.call.id or ""
+        if call_id not in self._streams:
+            return outcome
+        if outcome.response is None or outcome.status == "error" or call_id in batch.cancelled:
+            self._streams.discard(call_id)
+            return outcome
+        return replace(outcome, response=outcome.response.model_copy(update={"will_continue": True}))
 
     def _answer(self, batch: _Batch) -> None:
         outcomes = [batch.outcomes[call.id or ""] for call in batch.calls]
@@ -197,6 +215,8 @@ class LiveTools:
             if outcome.response is not None and (call.id or "") not in batch.cancelled
         )
         self._answered(ToolsAnswered(content, actions, answers, len(batch.calls)))
+        for call in batch.calls:
+            self._streams.begin(self._group, call.id or "")
 
 
 def _failure(call: FunctionCall, text: str) -> ToolOutcome:

@@ -130,6 +130,10 @@ class GeminiConnection:
         """See `Sender.responses`."""
         await self._sender.responses(responses)
 
+    async def send_tool_update(self, response: FunctionResponse) -> None:
+        """See `Sender.update`."""
+        await self._sender.update(response)
+
     async def interrupt(self) -> None:
         """Gemini stops for what the user says or sends, not on request; the audio is dropped on our side."""
 

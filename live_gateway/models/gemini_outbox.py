@@ -28,10 +28,12 @@ MAX_TIMES: Final = 8
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message of the user, or answers to calls. begun: the model gave something after it. times: how often it was sent."""
+    """A message of the user, or answers to calls. update: one more answer to a call that has one. begun: the model gave something after
+    it. times: how often it was sent."""
 
     content: Content | None = None
     responses: tuple[FunctionResponse, ...] = ()
+    update: bool = False
     begun: bool = False
     times: int = 0
     index: int = 0

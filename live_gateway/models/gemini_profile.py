@@ -18,7 +18,8 @@ class GeminiProfile:
     seeds_by_flag: earlier contents are taken only if the set-up announces them, and then without an answer; the set-up's announcement is
     closed by the content's own end of turn. one_input_transcription: what the user said comes once, whole, and never marked finished.
     scheduling: a tool's answer may say when the model is to speak about it. behavior: which functions it takes: blocking ones and
-    others, others only (and no word about it in the declaration), or no word about it. thinking_level: thinking may be set by level.
+    others, others only (and no word about it in the declaration), or no word about it. updates: a call that was answered may be answered
+    further (will_continue); else what a tool gives later is told in words. thinking_level: thinking may be set by level.
     """
 
     typed_text_is_realtime: bool = False
@@ -26,6 +27,7 @@ class GeminiProfile:
     one_input_transcription: bool = False
     scheduling: bool = True
     behavior: Literal["any", "unsaid"] = "any"
+    updates: bool = True
     thinking_level: bool = True
 
 
@@ -38,13 +40,14 @@ _TABLE: tuple[tuple[re.Pattern[str], GeminiProfile], ...] = (
             one_input_transcription=True,
             scheduling=False,
             behavior="unsaid",
+            updates=False,
         ),
     ),
     (
         re.compile(r"gemini-3\.8"),
         GeminiProfile(typed_text_is_realtime=True, seeds_by_flag=True, one_input_transcription=True, thinking_level=False),
     ),
-    (re.compile(r"gemini-3"), GeminiProfile(typed_text_is_realtime=True, seeds_by_flag=True, one_input_transcription=True)),
+    (re.compile(r"gemini-3"), GeminiProfile(typed_text_is_realtime=True, seeds_by_flag=True, one_input_transcription=True, updates=False)),
 )
 
 

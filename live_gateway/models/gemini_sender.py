@@ -20,6 +20,7 @@ from live_gateway.models.gemini_wire import (
     tool_response_message,
 )
 from live_gateway.models.live import Activity
+from live_gateway.models.tool_updates import update_in_words
 
 
 class Sender:
@@ -60,6 +61,11 @@ class Sender:
         """Answers to calls; never lost. Raises `ModelError` if one cannot be sent at all."""
         tool_response_message(responses, self._profile)
         await self._deliver(Message(responses=tuple(responses)))
+
+    async def update(self, response: FunctionResponse) -> None:
+        """One more answer to a call that has one; never lost. Raises `ModelError` if it cannot be sent at all."""
+        tool_response_message((response,), self._profile)
+        await self._deliver(Message(responses=(response,), update=True))
 
     async def activity(self, activity: Activity) -> None:
         """Push to talk; never lost. What the microphone caught just before it was pressed follows the mark."""
@@ -110,6 +116,8 @@ class Sender:
     async def _send_message(self, link: Link, message: Message) -> None:
         """Send a message and remember it; if the link is lost over it, the outbox has it."""
         frames = self._frames_of(message)
+        if not frames:
+            return
         self._outbox.sent(message, len(frames))
         if message.content is not None:
             self._traffic.asked(self._now())
@@ -126,7 +134,11 @@ class Sender:
     def _frames_of(self, message: Message) -> list[bytes]:
         if message.content is not None:
             return content_messages(message.content, self._profile)
-        if self._traffic.knows(response.id or "" for response in message.responses):
+        known = self._traffic.knows(response.id or "" for response in message.responses)
+        if message.update and not (known and self._profile.updates):
+            words = [update_in_words(response) for response in message.responses]
+            return [frame for content in words if content is not None for frame in content_messages(content, self._profile)]
+        if known:
             return [tool_response_message(message.responses, self._profile)]
         # This model never made these calls: it was told of them with the history.
         return content_messages(told_answers(message.responses), self._profile)

@@ -77,6 +77,8 @@ def tool_response_message(responses: Sequence[FunctionResponse], profile: Gemini
         answer = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"response"})
         if not profile.scheduling:
             answer.pop("scheduling", None)
+        if not profile.updates:
+            answer.pop("willContinue", None)
         answer["response"] = response.response if response.response is not None else {}
         answers.append(answer)
     return _encode({"toolResponse": {"functionResponses": answers}}, "the tool's answer")

@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from live_gateway.agents.context import InvocationContext, ToolContext
 from live_gateway.agents.llm import LlmAgent
@@ -46,8 +46,17 @@ class ToolOutcome:
     ms: int
 
 
-async def call_tool(chain: PluginChain, agent: LlmAgent, invocation: InvocationContext, call: FunctionCall) -> ToolOutcome:
-    """Run one call of the agent's model. The call is not changed; one without an id gets one in the outcome.
+RunTool: TypeAlias = Callable[[Tool, dict[str, Any], ToolContext], Awaitable[Any]]
+
+
+async def _run_tool(tool: Tool, args: dict[str, Any], context: ToolContext) -> Any:
+    return await tool.run(args, context)
+
+
+async def call_tool(
+    chain: PluginChain, agent: LlmAgent, invocation: InvocationContext, call: FunctionCall, run: RunTool = _run_tool
+) -> ToolOutcome:
+    """Run one call of the agent's model. The call is not changed; one without an id gets one in the outcome. run: runs the tool itself.
 
     Raises `PluginError` when a plugin's hook failed; what the tool wrote to the state is then gone, as it is after a cancellation.
     """
@@ -56,7 +65,7 @@ async def call_tool(chain: PluginChain, agent: LlmAgent, invocation: InvocationC
     if not call.id:
         call = call.model_copy(update={"id": f"call-{uuid.uuid4().hex}"})
     context = ToolContext(invocation, call.id or "")
-    running = _Call(chain, agent, context, call.name or "", copy.deepcopy(call.args or {}))
+    running = _Call(chain, agent, context, call.name or "", copy.deepcopy(call.args or {}), run)
     try:
         answer = await running.answer()
     except BaseException:
@@ -66,6 +75,30 @@ async def call_tool(chain: PluginChain, agent: LlmAgent, invocation: InvocationC
     response = None if answer is None else FunctionResponse(id=call.id, name=call.name, response=answer)
     status: Literal["done", "error"] = "done" if running.error is None else "error"
     return ToolOutcome(call, response, context.actions, status, running.error, round((loop.time() - started) * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamHooks:
+    """The chain around each piece that a streaming tool gives, and around its failure. Both raise `PluginError`."""
+
+    chain: PluginChain
+    agent: LlmAgent
+    context: ToolContext
+    tool: Tool
+    args: dict[str, Any]
+
+    async def piece(self, piece: Any) -> tuple[dict[str, Any], str | None]:
+        """A piece as a response, and the words of the failure where a hook failed. Raises `ToolError` for what cannot be written."""
+        call = self._call()
+        return await call.after(self.tool, to_response(piece)), call.error
+
+    async def failure(self, error: BaseException) -> tuple[dict[str, Any], str | None]:
+        """What the model is told instead, and the words of the failure unless somebody answered it."""
+        call = self._call()
+        return await call.failed(self.tool, as_failure(error)), call.error
+
+    def _call(self) -> _Call:
+        return _Call(self.chain, self.agent, self.context, self.tool.name, copy.deepcopy(self.args), _run_tool)
 
 
 def merge_outcomes(outcomes: Sequence[ToolOutcome]) -> tuple[Content | None, EventActions]:
@@ -100,37 +133,38 @@ def merge_outcomes(outcomes: Sequence[ToolOutcome]) -> tuple[Content | None, Eve
 class _Call:
     """One call on its way through the chain. `error` holds the words of a failure that nobody answered."""
 
-    def __init__(self, chain: PluginChain, agent: LlmAgent, context: ToolContext, name: str, args: dict[str, Any]) -> None:
+    def __init__(self, chain: PluginChain, agent: LlmAgent, context: ToolContext, name: str, args: dict[str, Any], run: RunTool) -> None:
         self._chain = chain
         self._agent = agent
         self._context = context
         self._name = name
         self._args = args
+        self._run = run
         self.error: str | None = None
 
     async def answer(self) -> dict[str, Any] | None:
         tool = self._agent.toolbox.get(self._name)
         if tool is None:
-            return await self._failed(None, self._unknown())
+            return await self.failed(None, self._unknown())
         try:
             result = await self._result(tool)
         except BaseException as error:
-            if _is_not_the_tools(error):
+            if is_not_the_tools(error):
                 raise
-            result = await self._failed(tool, as_failure(error))
-        return None if result is None else await self._after(tool, result)
+            result = await self.failed(tool, as_failure(error))
+        return None if result is None else await self.after(tool, result)
 
     async def _result(self, tool: Tool) -> dict[str, Any] | None:
         answer = await self._chain.first("before_tool", self._context, tool, self._args)
         if answer is None and self._agent.before_tool is not None:
             answer = await self._agent.before_tool(self._context, tool, self._args)
         if answer is None:
-            answer = await tool.run(self._args, self._context)
+            answer = await self._run(tool, self._args, self._context)
             if answer is None and tool.long_running:
                 return None
         return to_response(answer)
 
-    async def _failed(self, tool: Tool | None, error: Exception) -> dict[str, Any]:
+    async def failed(self, tool: Tool | None, error: Exception) -> dict[str, Any]:
         """The plugins' or the agent's answer to a failure, else the words of it that the model may see."""
         answer = await self._chain.first("on_tool_error", self._context, tool, self._args, error)
         if answer is None:
@@ -152,18 +186,18 @@ class _Call:
         try:
             return await self._agent.on_tool_error(self._context, tool, self._args, error)
         except BaseException as failure:
-            if _is_not_the_tools(failure):
+            if is_not_the_tools(failure):
                 raise
             log.error("tool_failed", failure, tool=self._name, hook="on_tool_error", agent=self._agent.name)
             return None
 
-    async def _after(self, tool: Tool, result: dict[str, Any]) -> dict[str, Any]:
+    async def after(self, tool: Tool, result: dict[str, Any]) -> dict[str, Any]:
         answer = await self._chain.first("after_tool", self._context, tool, self._args, result)
         if answer is None and self._agent.after_tool is not None:
             try:
                 answer = await self._agent.after_tool(self._context, tool, self._args, result)
             except BaseException as error:
-                if _is_not_the_tools(error):
+                if is_not_the_tools(error):
                     raise
                 log.error("tool_failed", error, tool=self._name, hook="after_tool", agent=self._agent.name)
                 self.error = f"after_tool of agent {self._agent.name!r} failed ({type(error).__name__})"
@@ -185,7 +219,7 @@ class _Call:
         return ToolError(f"tool {self._name!r} not found. Available tools: {names}. Check the spelling, or answer without a tool.")
 
 
-def _is_not_the_tools(error: BaseException) -> bool:
+def is_not_the_tools(error: BaseException) -> bool:
     """Whether it is meant for the caller: a plugin's failure, the program's end, or a cancellation that somebody asked for.
 
     A cancellation that nobody asked for was raised by the tool itself; let out, it would end the task and leave the call unanswered.

@@ -296,7 +296,7 @@ def _tool_update(response: FunctionResponse) -> Message:
         problem = payload["error"]
         text = problem if isinstance(problem, str) else encode(problem)
         return message | {"status": "cancelled" if text == "cancelled" else "error", "error": text}
-    return message | {"status": "done", "result": _result(payload)}
+    return message | {"status": "progress" if response.will_continue else "done", "result": _result(payload)}
 
 
 def _tool_finished(item: ToolFinished) -> Message:

@@ -30,10 +30,13 @@ class FunctionTool:
 
     effect: `read` for a function that only looks, `write` for one that changes something. What does not say is taken for `write`.
     timeout_s: seconds until a call is given up. long_running: the final result comes later, from outside; what the function returns is
-    a first status, or None. The object can be called like the function itself.
+    a first status, or None. The object can be called like the function itself. An async generator function makes a `StreamingTool`.
 
     Raises `ConfigurationError` where the function cannot be declared to a model.
     """
+
+    yields = False
+    """Whether the function is an async generator function."""
 
     def __init__(
         self,
@@ -50,8 +53,9 @@ class FunctionTool:
         self.name = name if name is not None else function.__name__
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(f"{self.name!r} is no tool name: letters, digits, _ and -, at most 64, not beginning with a digit")
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise ConfigurationError(f"tool {self.name!r}: a generator has no single result; return one")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function) is not self.yields:
+            wrong = "only an async generator function streams" if self.yields else "a generator has no single result; return one"
+            raise ConfigurationError(f"tool {self.name!r}: {wrong}")
         if timeout_s <= 0:
             raise ConfigurationError(f"tool {self.name!r}: the time limit must be above 0 seconds, not {timeout_s}")
         self.function = function
@@ -73,9 +77,7 @@ class FunctionTool:
 
         Raises `ToolError` for arguments that do not fit and for the time-out, and whatever the function raises.
         """
-        values: dict[str, Any] = self._signature.convert(args)
-        if self._signature.context is not None:
-            values[self._signature.context] = context
+        values = self.values(args, context)
         job: Job | None = None if inspect.iscoroutinefunction(self.function) else Job(partial(self.function, **values))
         limit = asyncio.timeout(self.timeout_s)
         try:
@@ -85,9 +87,17 @@ class FunctionTool:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise ToolError(self._timeout_words(started=job is None or not job.future.cancelled())) from None
+            raise ToolError(self.timeout_words(started=job is None or not job.future.cancelled())) from None
 
-    def _timeout_words(self, *, started: bool) -> str:
+    def values(self, args: Mapping[str, Any], context: ToolCallContext) -> dict[str, Any]:
+        """The model's arguments as the function takes them. Raises `ToolError` where they do not fit."""
+        values: dict[str, Any] = self._signature.convert(args)
+        if self._signature.context is not None:
+            values[self._signature.context] = context
+        return values
+
+    def timeout_words(self, *, started: bool) -> str:
+        """What the model is told when the time is over."""
         if started:
             return f"timeout: {self.name!r} did not finish within {self.timeout_s:g} seconds; it may still take effect"
         return f"timeout: {self.name!r} was not started within {self.timeout_s:g} seconds, too many tools are running"
@@ -116,5 +126,17 @@ def tool(
 
 
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
-    """Decorate a function to make it a `FunctionTool`: `@tool`, or with its options, `@tool(effect="read")`."""
-    return FunctionTool(function, **options) if function is not None else partial(FunctionTool, **options)
+    """Decorate a function to make it a `FunctionTool`: `@tool`, or with its options, `@tool(effect="read")`.
+
+    An async generator function becomes a `StreamingTool`, and takes its options.
+    """
+    return as_tool(function, **options) if function is not None else partial(as_tool, **options)
+
+
+def as_tool(function: Callable[..., Any], **options: Any) -> FunctionTool:
+    """The tool of a function: a `StreamingTool` of an async generator function, else a `FunctionTool`."""
+    if inspect.isasyncgenfunction(function):
+        from live_gateway.tools.streaming import StreamingTool
+
+        return StreamingTool(function, **options)
+    return FunctionTool(function, **options)

@@ -97,10 +97,9 @@ async def test_callers_killed_while_they_speak_or_listen_leave_nothing_behind() 
 async def killed(port: int, after_s: float) -> None:
     command = clip("cmd_goforward").pcm
     try:
-        async with client_of(port) as client:
-            async with calling(client) as caller:
-                asyncio.get_running_loop().call_later(after_s, client.transport.abort)
-                await caller.ask(command, last_voiced(command))
-                await client.wait_closed()
+        async with client_of(port) as client, calling(client) as caller:
+            asyncio.get_running_loop().call_later(after_s, client.transport.abort)
+            await caller.ask(command, last_voiced(command))
+            await client.wait_closed()
     except BROKEN:
         return
