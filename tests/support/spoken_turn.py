@@ -198,6 +198,11 @@ class Footprint:
     threads: int
     descriptors: int
 
+    @property
+    def without_threads(self) -> tuple[int, int]:
+        """For where threads are made when they are first needed."""
+        return self.tasks, self.descriptors
+
     @classmethod
     def now(cls) -> Footprint:
         gc.collect()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,8 +82,28 @@ async def promised() -> str:
     return "later"
 
 
-TOOLS: list[Any] = [quick, slow, broken, quitter, stubborn, deferred, promised]
-TOOL_NAMES = ["quick", "slow", "broken", "quitter", "stubborn", "deferred", "promised", "unknown"]
+@tool
+async def ticker() -> AsyncIterator[int]:
+    """Say something every half a second, three times."""
+    for number in range(3):
+        await asyncio.sleep(0.5)
+        yield number
+
+
+@tool
+async def drone() -> AsyncIterator[str]:
+    """Say something every second, without end, and take three seconds to stop."""
+    try:
+        while True:
+            yield "hm"
+            await asyncio.sleep(1)
+    finally:
+        await asyncio.sleep(3)
+
+
+TOOLS: list[Any] = [quick, slow, broken, quitter, stubborn, deferred, promised, ticker, drone]
+TOOL_NAMES = ["quick", "slow", "broken", "quitter", "stubborn", "deferred", "promised", "ticker", "drone", "unknown"]
+STREAMS = {"ticker", "drone"}
 AT_MOST = {"promised": 2}
 """How many answers a call may get: a first one and the one from outside."""
 FROM_OUTSIDE = {"deferred", "promised"}
@@ -389,6 +410,9 @@ def check_calls(seen: Seen) -> None:
     assert set(recorded.values()) <= {1}
     cancelled = {item.call for item in seen.items if isinstance(item, ToolFinished) and item.status == "cancelled"}
     for call in started:
+        if names[call] in STREAMS:
+            check_stream(seen, call)
+            continue
         assert responded[call] <= AT_MOST.get(names[call] or "", 1) + (call in cancelled), "too many responses"
         if names[call] not in FROM_OUTSIDE:
             assert finished[call] == 1, "a call without an end"
@@ -399,11 +423,21 @@ def check_calls(seen: Seen) -> None:
             assert names[call] in FROM_OUTSIDE or responded[call] == 1, "a call without a response in the record"
 
 
+def check_stream(seen: Seen, call: str) -> None:
+    """It ended once, and the record says so, last."""
+    ends = [item for item in seen.items if isinstance(item, ToolFinished) and item.call == call and item.status != "progress"]
+    assert len(ends) == 1
+    responses = [response for event in seen.sessions.appends for response in event.function_responses if response.id == call]
+    assert not any(response.will_continue is not True for response in responses[:-1])
+    if not seen.troubled and not (seen.plugin and seen.plugin.refused):
+        assert not responses[-1].will_continue
+
+
 def check_sends(seen: Seen) -> None:
     by_text = {event.text: event for event in seen.kept if event.author == "user" and event.text and event.input_transcription is None}
     delivered = Counter(seen.model.connection.contents)
-    assert set(delivered.values()) <= {1}
     for sent in seen.sent:
+        assert delivered[sent.text] <= 1
         kept = by_text.get(sent.text)
         match sent.state:
             case "persisted":

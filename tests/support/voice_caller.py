@@ -162,3 +162,6 @@ async def calling(client: ClientConnection) -> AsyncIterator[VoiceCaller]:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # the connection broke, which is seen by whoever holds it
