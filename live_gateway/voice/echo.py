@@ -81,7 +81,7 @@ class BargeInConfig:
     echo_ms: int = 1_200
     alike: float = 0.68
     the_same: float = 0.84
-    quiet_ms: int = 3_000
+    quiet_ms: int = 800
     warm_up_ms: int = 2_000
     warm_up_voiced_ms: int = 500
 
