@@ -6,6 +6,7 @@ import json
 import random
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -191,14 +192,15 @@ def _is_message(text: str) -> bool:
 )
 def test_the_worst_texts_cost_little(text: str) -> None:
     """A message of 256 KiB must not hold up the audio of others."""
-    best = min(_seconds(text) for _ in range(3))
-    assert best < 0.05
+    best = min(_seconds(lambda: check_text(text)) for _ in range(3))
+    measure = min(_seconds(lambda: sum(range(1_000_000))) for _ in range(3))  # what this machine does in ten to twenty milliseconds
+    assert best < 10 * measure
 
 
-def _seconds(text: str) -> float:
-    """Of processor time, which other work on the machine does not change."""
+def _seconds(work: Callable[[], object]) -> float:
+    """Of processor time, which other work on the machine hardly changes."""
     began = time.process_time()
-    check_text(text)
+    work()
     return time.process_time() - began
 
 
