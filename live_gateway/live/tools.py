@@ -41,8 +41,10 @@ class ToolsAnswered:
     count: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Batch:
+    """The calls of one message; it is forgotten once they were answered."""
+
     calls: tuple[FunctionCall, ...]
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     outcomes: dict[str, ToolOutcome] = field(default_factory=dict)
@@ -115,11 +117,11 @@ class LiveTools:
     def cancel(self, ids: Sequence[str]) -> None:
         """The model no longer wants these answered: calls that run, and calls whose answer was to come from outside."""
         wanted = set(ids)
-        self._streams.cancel(ids)
         for batch in list(self._batches):
             for call in batch.calls:
                 if call.id in wanted:
                     self._cancel(batch, call)
+        self._streams.cancel(ids)
         for call_id in ids:
             if call_id in self._pending:
                 outcome = _failure(self._pending.pop(call_id), "cancelled")
@@ -159,11 +161,18 @@ class LiveTools:
         self._finish(batch, call, outcome)
 
     def _cancel(self, batch: _Batch, call: FunctionCall) -> None:
-        if (call.id or "") in batch.outcomes:
+        """Of a message that was not answered yet. What is done stays in the record as it is, and is not told to the model."""
+        if batch not in self._batches:
             return
-        batch.cancelled.add(call.id or "")
-        batch.tasks[call.id or ""].cancel()
-        self._finish(batch, call, _failure(call, "cancelled"))
+        call_id = call.id or ""
+        batch.cancelled.add(call_id)
+        if call_id not in batch.outcomes:
+            batch.tasks[call_id].cancel()
+            self._finish(batch, call, _failure(call, "cancelled"))
+        elif call_id in self._streams:  # it was to go on, and has not begun
+            self._streams.discard(call_id)
+            batch.outcomes[call_id] = _failure(call, "cancelled")
+            self._show(ToolFinished(call_id, "cancelled", 0))
 
     def _ended(self, batch: _Batch, call: FunctionCall, task: asyncio.Task[None]) -> None:
         """A task that was cancelled by something else, perhaps before it began, has no outcome of its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from live_gateway.models.live import ContentOut, ToolCalls, ToolCallsCancelled, 
 from live_gateway.plugins.base import Plugin
 from live_gateway.sessions.memory import InMemorySessionService
 from live_gateway.testing import FaultySessionService
+from live_gateway.tools.function import tool
 from tests.support.live import all_of, go_live, in_short, live_runner, stored
 from tests.support.puppet_model import PuppetModel
 from tests.support.session_faults import called, collect, nobody_else, now, outside, promised
@@ -227,6 +229,35 @@ async def test_a_tool_that_answers_in_spite_of_being_cancelled_is_recorded_as_ca
     _, responses = await stored(runner)
     assert responses.function_responses[0].response == {"error": "cancelled"}
     assert responses.actions.state_delta == {}
+
+
+@tool
+async def ticker() -> AsyncIterator[int]:
+    """Count."""
+    for number in range(3):
+        yield number
+
+
+# contract: LIVE-17
+async def test_a_stream_that_is_taken_back_before_its_message_was_answered_never_begins() -> None:
+    async def slow() -> str:
+        """Answer after a while."""
+        await asyncio.sleep(2)
+        return "slow"
+
+    model = PuppetModel()
+    runner = live_runner(model, tools=[ticker, slow])
+    items: list[LiveItem] = []
+    async with asyncio.TaskGroup() as group, go_live(runner) as live:
+        group.create_task(collect(live, items))
+        model.connection.say(ToolCalls((FunctionCall(id="c-1", name="ticker", args={}), FunctionCall(id="c-2", name="slow", args={}))))
+        await asyncio.sleep(1)
+        model.connection.say(ToolCallsCancelled(("c-1",)))
+        await asyncio.sleep(3)
+        assert [answer.id for answer in model.connection.answers] == ["c-2"]
+    _, responses = await stored(runner)
+    assert [response.response for response in responses.function_responses] == [{"error": "cancelled"}, {"result": "slow"}]
+    assert [item.status for item in items if isinstance(item, ToolFinished) and item.call == "c-1"] == ["progress", "cancelled"]
 
 
 # contract: LIVE-06, LIVE-17

@@ -76,12 +76,13 @@ class PuppetConnection:
     async def __aenter__(self) -> Self:
         try:
             await asyncio.sleep(self._model.opens_in_s)
-        except asyncio.CancelledError:
-            if self._model.leaving.error is not None:
+            if self._model.connecting is not None:
+                raise self._model.connecting
+        except BaseException as error:
+            self.left_at = asyncio.get_running_loop().time()  # it never opened, so nothing is to be closed
+            if isinstance(error, asyncio.CancelledError) and self._model.leaving.error is not None:
                 raise self._model.leaving.error from None
             raise
-        if self._model.connecting is not None:
-            raise self._model.connecting
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
