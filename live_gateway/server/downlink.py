@@ -13,11 +13,13 @@ from live_gateway.clock import Clock
 from live_gateway.live.items import Failure, LiveItem
 from live_gateway.live.session import LiveSession
 from live_gateway.server.gateway import DONE, GONE, Ending
+from live_gateway.server.guard import TRANSPORT
 from live_gateway.server.outgoing import Message, encode
 from live_gateway.telemetry import get_logger
 
 log = get_logger(__name__)
 
+FAREWELL_S = 2.0
 EARLY_FRAMES = 2048
 """More answers than a client can ask for before it is welcome."""
 
@@ -99,6 +101,20 @@ class Downlink:
             await asyncio.sleep(self._send_s / 4)
             if self._sending_since is not None and self._clock.now() - self._sending_since >= self._send_s:
                 self._end(Ending(4002, "slow_consumer", polite=False))
+
+    async def farewell(self, ending: Ending, last: str | None) -> None:
+        """Say the last thing and close, if anybody is there to be told; else drop the connection at once."""
+        try:
+            async with asyncio.timeout(FAREWELL_S):
+                if ending.polite:
+                    if last is not None:
+                        await self._websocket.send({"type": "websocket.send", "text": last})
+                    await self._websocket.close(ending.code, ending.reason)
+                    return
+        except (TimeoutError, OSError, RuntimeError, WebSocketDisconnect):
+            pass  # nobody there
+        if (transport := self._websocket.scope.get("extensions", {}).get(TRANSPORT)) is not None:
+            transport.abort()
 
     async def _put(self, frame: str | bytes) -> None:
         self._sending_since = self._clock.now()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from starlette.responses import JSONResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from live_gateway.agents.config import LiveRunConfig
 from live_gateway.errors import BadMessage, GatewayError, PublicError, RateLimited, SetupTimeout, public_error
@@ -21,7 +21,6 @@ from live_gateway.runner import Runner
 from live_gateway.server.client_input import ClientInput
 from live_gateway.server.downlink import Downlink
 from live_gateway.server.gateway import DONE, GONE, Ending, Gateway
-from live_gateway.server.guard import TRANSPORT
 from live_gateway.server.limits import CONTROL_BURST, CONTROL_PER_S, AudioMeter, TokenBucket
 from live_gateway.server.messages import MAX_PARTS, Bye, ClientConfig, Hello, TranscriptionConfig, VadConfig, parse_message, subject_of
 from live_gateway.server.outgoing import Message, Outgoing, ack, encode, error, notice, welcome
@@ -35,7 +34,6 @@ ANONYMOUS = "user"
 FEATURES = ["playback", "events", "ptt", "images"]
 CHUNK_MS = 40
 MAX_BAD_FRAMES = 10
-FAREWELL_S = 2.0
 
 TAKEN_OVER = PublicError("taken_over", "The session was opened by another connection.", retryable=False, close_code=4506, http_status=409)
 FULL = PublicError("overload", "This server holds as many live sessions as it can.", retryable=True, close_code=1013, http_status=503)
@@ -72,7 +70,7 @@ class LiveSocket:
             self._ending = _failed(problem)
         finally:
             self._gateway.remove(self)
-        await self._farewell(self._ending)
+        await self._downlink.farewell(self._ending, self._ending.frame)
 
     def end(self, ending: Ending) -> None:
         """End the connection; the first ending counts."""
@@ -237,21 +235,6 @@ class LiveSocket:
 
     def _notice(self, item: Notice) -> None:
         self._downlink.say(notice(item.level, item.code, item.params))
-
-    # The end.
-
-    async def _farewell(self, ending: Ending) -> None:
-        try:
-            async with asyncio.timeout(FAREWELL_S):
-                if ending.polite:
-                    if ending.frame is not None:
-                        await self._websocket.send({"type": "websocket.send", "text": ending.frame})
-                    await self._websocket.close(ending.code, ending.reason)
-                    return
-        except (TimeoutError, OSError, RuntimeError, WebSocketDisconnect):
-            pass  # nobody there
-        if (transport := self._websocket.scope.get("extensions", {}).get(TRANSPORT)) is not None:
-            transport.abort()
 
 
 async def _new_session(runner: Runner, user: str) -> str:

@@ -15,13 +15,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from live_gateway.errors import GatewayError, PublicError, RateLimited, SessionNotFound, SetupTimeout, public_error
 from live_gateway.live.items import Notice
 from live_gateway.runner import Runner
-from live_gateway.server.downlink import Downlink
+from live_gateway.server.downlink import FAREWELL_S, Downlink
 from live_gateway.server.event_frames import EventFrames, error_frame, notice_frame
 from live_gateway.server.gateway import GONE, Ending, Gateway
-from live_gateway.server.guard import TRANSPORT
 from live_gateway.server.limits import CONTROL_BURST, CONTROL_PER_S, AudioMeter, TokenBucket
 from live_gateway.server.live_request import Audio, LiveRequest, RunLiveQuery, audio_of, parse_query, parse_request
-from live_gateway.server.live_socket import FAREWELL_S, FULL, TAKEN_OVER
+from live_gateway.server.live_socket import FULL, TAKEN_OVER
 from live_gateway.server.outgoing import Message, encode, error
 from live_gateway.server.rest.problems import Refused, problem_response
 from live_gateway.server.rest.run import runner_of, session_not_found
@@ -208,20 +207,14 @@ class RunLiveSocket:
         await self._websocket.send_denial_response(problem_response(problem))
 
     async def _farewell(self, ending: Ending) -> None:
+        if self._accepted or not ending.polite:
+            await self._downlink.farewell(ending, self._last_frame(ending))
+            return
         try:
             async with asyncio.timeout(FAREWELL_S):
-                if ending.polite and not self._accepted:
-                    await self._deny(self._problem or Refused(503, _LEAVING.get(ending.word, FULL.message), ending.word))
-                    return
-                if ending.polite:
-                    if (frame := self._last_frame(ending)) is not None:
-                        await self._websocket.send({"type": "websocket.send", "text": frame})
-                    await self._websocket.close(ending.code, ending.reason)
-                    return
+                await self._deny(self._problem or Refused(503, _LEAVING.get(ending.word, FULL.message), ending.word))
         except (TimeoutError, OSError, RuntimeError, WebSocketDisconnect):
-            pass  # nobody there
-        if (transport := self._websocket.scope.get("extensions", {}).get(TRANSPORT)) is not None:
-            transport.abort()
+            await self._downlink.farewell(GONE, None)
 
     def _last_frame(self, ending: Ending) -> str | None:
         """What is said before the close frame: ours, or in our form what another part of the server gave as the reason."""

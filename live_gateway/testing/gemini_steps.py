@@ -21,6 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from live_gateway.testing.steps import Pause as Pause
+from live_gateway.testing.steps import Wait as Wait
+
 SentKind = Literal["setup", "audio", "video", "text", "activity_start", "activity_end", "audio_end", "content", "tool_response"]
 
 OUTPUT_HZ = 24_000
@@ -97,26 +100,6 @@ class Stall:
 
     def __str__(self) -> str:
         return "stall"
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """The server says nothing for some seconds of the loop's time; what it is sent is taken all the while."""
-
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"pause {self.seconds:g} s"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The server says nothing until the test opens the gate."""
-
-    gate: asyncio.Event
-
-    def __str__(self) -> str:
-        return "wait for a gate"
 
 
 @dataclass(frozen=True, slots=True)

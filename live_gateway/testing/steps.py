@@ -49,7 +49,7 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The model is silent for some seconds of the loop's time."""
+    """The other side says nothing for some seconds of the loop's time; what it is sent is taken all the while."""
 
     seconds: float
 
@@ -59,7 +59,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The model is silent until the test opens the gate."""
+    """The other side says nothing until the test opens the gate."""
 
     gate: asyncio.Event
 

@@ -23,6 +23,7 @@ from websockets.exceptions import ConnectionClosed
 from live_gateway.server.limits import CONTROL_BURST
 from live_gateway.server.wire import MAX_MESSAGE, MAX_PAYLOAD
 from tests.support.loop_lag import LoopLag
+from tests.support.machine import yardstick_s
 from tests.support.spoken_turn import House, TurnModel, audio_frame, client_of, speak, until
 from tests.support.threaded_server import ThreadedServer
 
@@ -178,4 +179,4 @@ async def test_nothing_that_can_be_sent_breaks_or_blocks_the_server(caplog: pyte
             assert (await speak(client))[-1]["status"] == "completed"
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
     assert {pest.close_code for pest in pests} >= {1000, 4005, 4500}, "the storm was one breeze"
-    assert max(lag.held_s) < LONGEST_S
+    assert max(lag.held_s) < max(LONGEST_S, 10 * yardstick_s())

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import struct
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,6 +29,7 @@ from live_gateway.server.wire import (
     pack_frame,
     unpack_frame,
 )
+from tests.support.machine import processor_s, yardstick_s
 
 TYPES = [
     "hello", "content", "input.activity", "input.mute", "input.mode", "input.end", "response.cancel", "playback", "tool.confirm",
@@ -192,16 +191,7 @@ def _is_message(text: str) -> bool:
 )
 def test_the_worst_texts_cost_little(text: str) -> None:
     """A message of 256 KiB must not hold up the audio of others."""
-    best = min(_seconds(lambda: check_text(text)) for _ in range(3))
-    measure = min(_seconds(lambda: sum(range(1_000_000))) for _ in range(3))  # what this machine does in ten to twenty milliseconds
-    assert best < 10 * measure
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    """Of processor time, which other work on the machine hardly changes."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
+    assert processor_s(lambda: check_text(text)) < 10 * yardstick_s()
 
 
 def test_a_message_holds_a_bounded_number_of_things() -> None:
