@@ -17,7 +17,7 @@ class LoopLag:
     """What was measured, once every 5 ms.
 
     late_s: how late a timer was, each time. held_s: how much processor time the loop's thread took between two looks; this is what the loop
-    itself is to blame for. Other work of the machine does not count in it, and collecting garbage neither: a process full of tests has much.
+    itself is to blame for. Other work of the machine does not count, nor does collecting garbage, of which a process of tests has much.
     """
 
     late_s: list[float] = field(default_factory=list)
