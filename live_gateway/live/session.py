@@ -140,7 +140,7 @@ class LiveSession:
     def playback(self, mark: PlaybackMark) -> None:
         """Report what the listener has played of a response."""
         if self._engine is not None:
-            self._engine.conversation.playback(mark)
+            self._engine.playback(mark)
 
     def relay(self, frame: str) -> None:
         """Put something of the server's own at its place among the items."""
