@@ -173,7 +173,8 @@ class RunLiveSocket:
     async def _hold_session(self, runner: Runner, query: RunLiveQuery) -> None:
         key = (runner.app_name, query.user_id, query.session_id)
         await self._gateway.drive(key, self, Ending(TAKEN_OVER.close_code, TAKEN_OVER.code, encode(error(TAKEN_OVER, fatal=True))))
-        live = runner.run_live(user_id=query.user_id, session_id=query.session_id, config=query.config, on_notice=self._notice)
+        config = self._gateway.recorded(query.config)
+        live = runner.run_live(user_id=query.user_id, session_id=query.session_id, config=config, on_notice=self._notice)
         limit = asyncio.timeout(self._gateway.config.setup_s)
         try:
             async with limit, live:

@@ -182,12 +182,11 @@ step = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 3), step), max_size=60))
 def test_whatever_comes_both_sides_are_as_long_as_the_call_and_nothing_overlaps(steps: list[tuple[float, tuple[str, Any]]]) -> None:
-    tracks, now, response, pos, value = CallTracks(), 0.0, 1, 0, 0
+    tracks, now, response, pos = CallTracks(), 0.0, 1, 0
     left: list[int] = []
     right: list[int] = []
-    for pause, (what, count) in steps:
+    for value, (pause, (what, count)) in enumerate(steps, start=1):
         now += pause
-        value += 1
         match what:
             case "heard":
                 tracks.heard(sound(value, count), now)

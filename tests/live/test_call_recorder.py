@@ -1,0 +1,347 @@
+"""A whole call, recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import threading
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from live_gateway.agents.config import LiveRunConfig
+from live_gateway.clock import Clock
+from live_gateway.errors import StorageError, UpstreamLost
+from live_gateway.live.call_file import CallFile
+from live_gateway.live.call_recorder import TICK_S, CallRecorder, file_name
+from live_gateway.live.items import AudioChunk, LiveItem, Notice, PlaybackMark
+from live_gateway.live.session import LiveSession
+from live_gateway.models.live import AudioOut, GenerationComplete, Interrupted, TurnComplete
+from live_gateway.testing.scripted_live import ScriptedLiveModel
+from live_gateway.testing.steps import Step, emit, end, fail, wait
+from live_gateway.testing.virtual_time import VirtualClock, VirtualTimeLoop
+from tests.support.live import go_live, live_runner
+
+Samples = np.ndarray[Any, np.dtype[np.int16]]
+
+
+def noise(seed: int, samples: int) -> bytes:
+    return np.random.default_rng(seed).integers(-8000, 8000, samples).astype("<i2").tobytes()
+
+
+def virtually(main: Callable[[], Any]) -> Any:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(main())
+
+
+def recording(directory: Path) -> Samples:
+    """The only recording there is."""
+    (path,) = directory.iterdir()
+    samples, hz = soundfile.read(path, dtype="int16")
+    assert hz == 24_000
+    assert samples.shape[1] == 2
+    return samples  # type: ignore[no-any-return]
+
+
+def live_on(model: ScriptedLiveModel, directory: Path | None, **config: Any) -> LiveSession:
+    return go_live(live_runner(model), config=LiveRunConfig(record_to=directory, **config))
+
+
+async def shown(live: LiveSession) -> list[LiveItem]:
+    return [item async for item in live.items()]
+
+
+def at(seconds: float) -> int:
+    return round(seconds * 24_000)
+
+
+def test_both_sides_stand_where_they_were(tmp_path: Path) -> None:
+    question, answer = noise(1, 16_000), noise(2, 24_000)
+    speak, hang_up = asyncio.Event(), asyncio.Event()
+    script = [
+        wait(speak),
+        emit(AudioOut(answer[:12_000]), AudioOut(answer[12_000:]), GenerationComplete(), TurnComplete()),
+        wait(hang_up),
+        end(),
+    ]
+
+    async def main() -> None:
+        with ScriptedLiveModel(script, allow=["audio"]) as model:
+            async with live_on(model, tmp_path) as live:
+                began = asyncio.get_running_loop().time()
+                for place in range(0, len(question), 640):
+                    await asyncio.sleep(0.02)
+                    live.push_audio(question[place : place + 640])
+                await asyncio.sleep(0.5)  # 1.5 s
+                speak.set()
+                await asyncio.sleep(3.5)  # 5 s
+                assert asyncio.get_running_loop().time() - began == pytest.approx(5)
+                hang_up.set()
+                await shown(live)
+
+    virtually(main)
+    samples = recording(tmp_path)
+    assert len(samples) == pytest.approx(at(5), abs=at(0.02))
+    (spoken,) = np.flatnonzero(samples[:, 1])[:1]
+    assert spoken == pytest.approx(at(1.5), abs=at(0.01))
+    assert samples[spoken : spoken + at(1), 1].tobytes() == answer
+    assert not samples[: spoken - 1, 1].any()
+    assert not samples[spoken + at(1) :, 1].any()
+    left = samples[::3, 0].astype(float), np.frombuffer(question, "<i2")[::2].astype(float)
+    assert np.corrcoef(left[0][: len(left[1])], left[1])[0, 1] > 0.8  # at no offset
+    assert np.abs(samples[at(1.02) :, 0]).max() < 50
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_of_an_interrupted_answer_what_was_heard_is_there(tmp_path: Path, marks: bool) -> None:
+    answer, next_answer = noise(2, 10 * 24_000), noise(3, 12_000)
+    stop, hang_up = asyncio.Event(), asyncio.Event()
+    script = [
+        emit(AudioOut(answer), GenerationComplete()),
+        wait(stop),
+        emit(Interrupted(), TurnComplete()),
+        emit(AudioOut(next_answer), GenerationComplete(), TurnComplete()),
+        wait(hang_up),
+        end(),
+    ]
+
+    async def main() -> None:
+        with ScriptedLiveModel(script, allow=["audio", "interrupt"]) as model:
+            async with live_on(model, tmp_path, playback_marks=marks) as live:
+                if marks:
+                    await asyncio.sleep(0.3)
+                    live.playback(PlaybackMark("start", 1))
+                await asyncio.sleep(2)
+                stop.set()
+                if marks:
+                    await asyncio.sleep(0.1)
+                    live.playback(PlaybackMark("flushed", 1, at(2), at(2)))
+                await asyncio.sleep(3)
+                hang_up.set()
+                await shown(live)
+
+    virtually(main)
+    right = recording(tmp_path)[:, 1]
+    began = at(0.3) if marks else 0
+    assert right[began : began + at(2)].tobytes() == answer[: at(2) * 2]
+    (again,) = np.flatnonzero(right[began + at(2) :])[:1] + began + at(2)
+    assert right[again : again + 12_000].tobytes() == next_answer
+    assert again == pytest.approx(at(2.3 if marks else 2), abs=at(0.05))
+    assert not right[again + 12_000 :].any()
+
+
+# report: C14
+def test_off_keeps_no_bytes_and_makes_no_file(tmp_path: Path) -> None:
+    hold = asyncio.Event()
+
+    async def main() -> None:
+        with ScriptedLiveModel([wait(hold), end()], allow=["audio"]) as model:
+            async with live_on(model, None) as live:
+                frame = bytes(640)
+                tracemalloc.start()
+                before, _ = tracemalloc.get_traced_memory()
+                for _ in range(90_000):  # half an hour
+                    live.push_audio(frame[:320] + frame[320:])
+                after, _ = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                assert after - before < 2**20
+                hold.set()
+                await shown(live)
+
+    virtually(main)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Counting(CallFile):
+    """Counts instead of writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.left = self.right = self.largest = 0
+
+    def write(self, left: bytes, right: bytes, *, last: bool = False) -> None:
+        assert not (last and (left or right))
+        self.left += len(left)
+        self.right += len(right)
+        self.largest = max(self.largest, len(left) + len(right))
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def test_an_hour_takes_no_more_memory_than_a_minute(tmp_path: Path) -> None:
+    file = Counting(tmp_path / "call.wav")
+
+    async def main() -> None:
+        notices: list[Notice] = []
+        recorder = CallRecorder(file, VirtualClock(), notices.append)
+        recorder.begin()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(recorder.run())
+            sizes = []
+            tracemalloc.start()
+            for second in range(3600):
+                for _ in range(10):
+                    await asyncio.sleep(0.1)
+                    recorder.heard(bytes(3200))
+                if second % 10 == 0:  # an answer of five seconds, in one burst
+                    recorder.shown(AudioChunk(second // 10 + 1, 0, bytes(5 * 48_000)))
+                if second % 60 == 59:
+                    sizes.append(tracemalloc.get_traced_memory()[0])
+            tracemalloc.stop()
+            recorder.finish()
+        assert notices == []
+        assert max(sizes) < sizes[0] + 2**20
+
+    virtually(main)
+    assert (file.left, file.right) == (3600 * 32_000, 3600 * 48_000)
+    assert file.largest < 2 * 80_000
+
+
+class Full(CallFile):
+    """A disk that is full after the header."""
+
+    def _append(self, frames: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+
+async def notices_of(file: CallFile, clock: Clock, seconds: float) -> list[Notice]:
+    """What a recorder tells that is fed for so long."""
+    notices: list[Notice] = []
+    recorder = CallRecorder(file, clock, notices.append)
+    recorder.begin()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(recorder.run())
+        for _ in range(round(seconds)):
+            await asyncio.sleep(1)
+            recorder.heard(bytes(32_000))
+        recorder.finish()
+    assert recorder._tracks is None
+    return notices
+
+
+def test_a_disk_that_fails_later_is_told_once_and_ends_the_recording_only(tmp_path: Path) -> None:
+    async def main() -> list[Notice]:
+        return await notices_of(Full(tmp_path / "call.wav"), VirtualClock(), 5)
+
+    assert virtually(main) == [Notice("warning", "recording_stopped")]
+    assert soundfile.info(tmp_path / "call.wav").frames == 0
+
+
+class Hanging(Counting):
+    """A disk that hangs for a long while at the first write."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.go_on = threading.Event()
+        self.reached = threading.Event()
+
+    def write(self, left: bytes, right: bytes, *, last: bool = False) -> None:
+        self.reached.set()
+        assert self.go_on.wait(5)
+        super().write(left, right, last=last)
+
+
+class SetClock(VirtualClock):
+    """A clock that is set by hand."""
+
+    seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
+async def test_a_disk_that_is_too_slow_costs_sound_that_is_counted_and_told_once(tmp_path: Path) -> None:
+    file, clock, notices = Hanging(tmp_path / "call.wav"), SetClock(), list[Notice]()
+    recorder = CallRecorder(file, clock, notices.append)
+    recorder.begin()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(recorder.run())
+        clock.seconds = 2.0
+        recorder.heard(bytes(32_000))
+        assert await asyncio.to_thread(file.reached.wait, 5)
+        for second in range(400):
+            clock.seconds = second + 3.0
+            recorder.heard(bytes(32_000))
+        assert recorder._tracks is not None
+        kept = recorder._tracks.user.kept
+        file.go_on.set()
+        recorder.finish()
+    assert kept <= 300 * 32_000
+    assert notices == [Notice("warning", "recording_gap")]
+    assert file.left == 402 * 32_000  # silence stands in its place
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="nothing is forbidden to an administrator")
+def test_a_directory_that_cannot_be_written_refuses_the_call(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        refused(tmp_path, "Permission denied")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_directory_that_is_not_there_refuses_the_call(tmp_path: Path) -> None:
+    refused(tmp_path / "nowhere", "No such file or directory")
+    (tmp_path / "file").write_bytes(b"")
+    refused(tmp_path / "file", "Not a directory")
+
+
+def refused(directory: Path, why: str) -> None:
+    model = ScriptedLiveModel([end()])
+
+    async def main() -> None:
+        with pytest.raises(StorageError, match=f"the call cannot be recorded: {why}") as caught:
+            async with live_on(model, directory):
+                pass
+        assert str(directory) not in str(caught.value)
+
+    virtually(main)
+    assert model.setups == []
+
+
+def test_a_model_that_cannot_be_reached_leaves_no_file(tmp_path: Path) -> None:
+    class Unreachable(ScriptedLiveModel):
+        """Refuses to connect."""
+
+        def connect(self, setup: Any) -> Any:
+            raise UpstreamLost("nobody there")
+
+    async def main() -> None:
+        with pytest.raises(UpstreamLost):
+            async with live_on(Unreachable(), tmp_path):
+                pass
+
+    virtually(main)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_call_that_ends_in_a_failure_is_recorded_to_its_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        go = asyncio.Event()
+        script: list[Step] = [wait(go), fail(UpstreamLost("gone"))]
+        with ScriptedLiveModel(script, allow=["audio"]) as model:
+            async with live_on(model, tmp_path) as live:
+                await asyncio.sleep(1)
+                live.push_audio(noise(1, 16_000))
+                go.set()
+                await shown(live)
+
+    virtually(main)
+    samples = recording(tmp_path)
+    assert len(samples) == at(1)
+    assert np.abs(samples[:, 0]).mean() > 1000
+
+
+def test_a_file_name_holds_nothing_that_leads_elsewhere() -> None:
+    name = file_name("../../etc/passwd\0 \N{SNOWMAN}" + "x" * 300, "e-1")
+    assert re.fullmatch(r"[A-Za-z0-9_-]+\.wav", name)
+    assert len(name) < 255
+    assert name.endswith("_e-1.wav")
+    assert TICK_S < 0.5
