@@ -52,7 +52,9 @@ def parse_query(query: QueryParams) -> RunLiveQuery:
         if _ID.fullmatch(value) is None:
             raise InvalidInput(f"{name}: an id has 1 to 64 letters, digits, _ and -.")
     if _flag(query, "explicit_vad_signal", default=False):
-        raise NotSupported("explicit_vad_signal: no event here says when a voice is found; transcriptions and interruptions do. Leave it out.")
+        raise NotSupported(
+            "explicit_vad_signal: no event says when a voice is found; transcriptions and interruptions do. Leave it out."
+        )
     alphabet = _value(query, "base64") or "url"
     if alphabet not in {"url", "std"}:
         raise InvalidInput("base64 is std or url.")

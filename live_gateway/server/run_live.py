@@ -30,6 +30,8 @@ from live_gateway.telemetry import get_logger
 log = get_logger(__name__)
 
 MAX_TEXT: Final = 4 * 2**20
+LARGE: Final = 64 * 2**10
+"""Characters beyond which a frame is parsed in a thread, so that one client's image holds up nobody's audio."""
 OPEN_S: Final = 5.0
 """How long the answer to the upgrade may wait for the session."""
 _LEAVING: Final = {
@@ -132,7 +134,7 @@ class RunLiveSocket:
                 self.end(Ending(1009, "message_too_big"))
                 return
             try:
-                self._take(parse_request(text) if text is not None else LiveRequest(realtime=audio_of(data or b"")))
+                self._take(await _parsed(text) if text is not None else LiveRequest(realtime=audio_of(data or b"")))
             except GatewayError as problem:  # what it was about is answered, and the next frame is read
                 self._refuse(problem)
 
@@ -225,3 +227,7 @@ class RunLiveSocket:
             return None  # the session's own failure, which was said among its items
         leaving = PublicError(ending.word, _LEAVING[ending.word], ending.code < 4500, ending.code, 503)
         return error_frame(leaving, self._author, fatal=True)
+
+
+async def _parsed(text: str) -> LiveRequest:
+    return parse_request(text) if len(text) <= LARGE else await asyncio.to_thread(parse_request, text)
