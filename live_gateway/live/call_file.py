@@ -14,6 +14,7 @@ import struct
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import soxr
@@ -35,7 +36,7 @@ class CallFile:
         self._lock = threading.Lock()
         self._done = False
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "wb")
-        self._up = soxr.ResampleStream(INPUT_HZ, OUTPUT_HZ, 1, dtype="int16")
+        self._up: Any = soxr.ResampleStream(INPUT_HZ, OUTPUT_HZ, 1, dtype="int16")
         self._right = np.empty(0, np.int16)
         self._size = 0
         try:
@@ -60,6 +61,7 @@ class CallFile:
             try:
                 with suppress(OSError):  # what could not be written was told before
                     self._file.close()
+                self._up = None  # not with the rest of the call, which may be looked at for long
             finally:
                 self._lock.release()
 

@@ -52,9 +52,7 @@ def parse_query(query: QueryParams) -> RunLiveQuery:
         if _ID.fullmatch(value) is None:
             raise InvalidInput(f"{name}: an id has 1 to 64 letters, digits, _ and -.")
     if _flag(query, "explicit_vad_signal", default=False):
-        raise NotSupported(
-            "explicit_vad_signal: no event says when a voice is found; transcriptions and interruptions do. Leave it out."
-        )
+        raise NotSupported("explicit_vad_signal: no event says when a voice is found; transcriptions and interruptions do. Leave it out.")
     alphabet = _value(query, "base64") or "url"
     if alphabet not in {"url", "std"}:
         raise InvalidInput("base64 is std or url.")
@@ -170,7 +168,7 @@ def _blob(value: object) -> Audio | Image:
         data = decode_base64(blob.data)
     except ValueError as error:
         raise BadMessage(f"blob: {str(error)[:160]}") from None
-    mime_type = (blob.mime_type or blob.mimeType or "").strip().lower()
+    mime_type = (blob.mime_type or blob.mimeType or "audio/pcm").strip().lower()
     if (pcm := _PCM.fullmatch(mime_type)) is not None:
         if pcm[1] not in (None, str(INPUT_HZ)):
             raise BadAudioFrame(f"Audio has {INPUT_HZ} Hz (audio/pcm;rate={INPUT_HZ}), not {pcm[1]}.")

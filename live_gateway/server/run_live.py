@@ -12,7 +12,7 @@ from typing import Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from live_gateway.errors import GatewayError, PublicError, RateLimited, SessionNotFound, SetupTimeout, public_error
+from live_gateway.errors import GatewayError, NotSupported, PublicError, RateLimited, SessionNotFound, SetupTimeout, public_error
 from live_gateway.live.items import Notice
 from live_gateway.runner import Runner
 from live_gateway.server.downlink import FAREWELL_S, Downlink
@@ -67,6 +67,8 @@ class RunLiveSocket:
         try:
             query = parse_query(self._websocket.query_params)
             runner = runner_of(self._gateway, query.app_name)
+            if query.config.save_live_blob and runner.artifact_service is None:
+                raise NotSupported("save_live_blob: this server has no place to keep files in; leave it out.")
             if self._gateway.draining or self._gateway.full:
                 raise Refused(FULL.http_status, FULL.message, FULL.code)
         except GatewayError as problem:

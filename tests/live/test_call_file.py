@@ -109,9 +109,9 @@ def test_a_file_that_is_closed_during_a_write_is_closed_after_it(tmp_path: Path)
     writer.start()
     assert inside.wait(5)
     file.close()
-    assert not file._file.closed
+    closed = [file._file.closed]
     go_on.set()
     writer.join(5)
-    assert file._file.closed
+    assert [*closed, file._file.closed] == [False, True]
     file.write(bytes(SECOND[0]), bytes(SECOND[1]))  # too late: nothing happens
     assert soundfile.info(tmp_path / "call.wav").frames > 20_000

@@ -64,7 +64,7 @@ def at(seconds: float) -> int:
 def test_both_sides_stand_where_they_were(tmp_path: Path) -> None:
     question, answer = noise(1, 16_000), noise(2, 24_000)
     speak, hang_up = asyncio.Event(), asyncio.Event()
-    script = [
+    script: list[Step] = [
         wait(speak),
         emit(AudioOut(answer[:12_000]), AudioOut(answer[12_000:]), GenerationComplete(), TurnComplete()),
         wait(hang_up),
@@ -102,7 +102,7 @@ def test_both_sides_stand_where_they_were(tmp_path: Path) -> None:
 def test_of_an_interrupted_answer_what_was_heard_is_there(tmp_path: Path, marks: bool) -> None:
     answer, next_answer = noise(2, 10 * 24_000), noise(3, 12_000)
     stop, hang_up = asyncio.Event(), asyncio.Event()
-    script = [
+    script: list[Step] = [
         emit(AudioOut(answer), GenerationComplete()),
         wait(stop),
         emit(Interrupted(), TurnComplete()),
