@@ -43,7 +43,7 @@ class CallRecorder:
         self._told = False
 
     def begin(self) -> None:
-        """The call begins now."""
+        """The call begins now, before `run` has had its first turn."""
         self._began = self._now()
         self._tracks = CallTracks() if self._file is not None else None
 

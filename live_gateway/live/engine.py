@@ -23,7 +23,8 @@ from live_gateway.events import Event
 from live_gateway.live.call_recorder import CallRecorder
 from live_gateway.live.conversation import Conversation
 from live_gateway.live.hooks import LiveHooks
-from live_gateway.live.items import Failure, LiveItem, Notice, PlaybackMark, TranscriptUpdate
+from live_gateway.live.items import Failure, LiveItem, Notice, TranscriptUpdate
+from live_gateway.live.keepers import Keepers
 from live_gateway.live.kept_audio import KeptAudio
 from live_gateway.live.listener import Listener
 from live_gateway.live.pipeline import EventPipeline
@@ -78,8 +79,8 @@ class Engine:
         self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered, ToolUpdates(self))
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
         keep, turns = options.config.save_live_blob, self.conversation.turns
-        self._kept = KeptAudio(start.invocation, self.record, self._problem, clock.wall, turn=lambda: turns.turn, on=keep)
-        self._recorder = recorder
+        kept = KeptAudio(start.invocation, self.record, self._problem, clock.wall, turn=lambda: turns.turn, on=keep)
+        self.keepers = Keepers(kept, recorder)
 
     async def connect(self, setup: LiveSetup) -> None:
         """Connect, wait until the model is ready, start the tasks. Raises what connecting raised; no task is left then."""
@@ -104,9 +105,7 @@ class Engine:
         self._spawn("receive", self._guarded(self._receive()))
         self._spawn("plugins", self._guarded(self._pipeline.run()))
         self._spawn("store", self._guarded(self._writer.run()))
-        self._spawn("audio", self._guarded(self._kept.run()))
-        self._recorder.begin()
-        self._spawn("recording", self._guarded(self._recorder.run()))
+        self._spawn("audio", self._guarded(self.keepers.run()))
 
     async def _abandon(self) -> None:
         self.closing = True
@@ -128,28 +127,21 @@ class Engine:
     def push_audio(self, pcm: bytes) -> None:
         """Microphone audio: never waits. A gap is announced once it is over."""
         self.uplink.push_audio(pcm)
-        self._kept.heard(pcm)
-        self._recorder.heard(pcm)
+        self.keepers.heard(pcm)
         if self.uplink.dropping:
             return
         if dropped_ms := self.uplink.take_dropped_ms():
             self._listener.put(Notice("warning", "audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))
 
-    def playback(self, mark: PlaybackMark) -> None:
-        """The listener reports what it played."""
-        self._recorder.played(mark)
-        self.conversation.playback(mark)
-
     # What the conversation asks for.
 
     def show(self, item: LiveItem) -> None:
         self._listener.put(item)
-        self._kept.shown(item)
-        self._recorder.shown(item)
+        self.keepers.shown(item)
 
     def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
         self._pipeline.record(event, update)
-        self._kept.recorded(event)
+        self.keepers.recorded(event)
 
     def stop_model(self) -> None:
         self.post(self.connection.interrupt)
@@ -297,9 +289,8 @@ class Engine:
                 self.record(last)
 
     async def _store_rest(self, _error: Exception | None) -> None:
-        self._kept.finish()
-        self._recorder.finish()
-        await _end([self._tasks["audio"], self._tasks["recording"]], STORE_S)
+        self.keepers.finish()
+        await _end([self._tasks["audio"]], STORE_S)
         self._pipeline.finish()
         await _end([self._tasks["plugins"]], STORE_S)
         self._pipeline.flush()

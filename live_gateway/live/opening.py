@@ -40,6 +40,7 @@ async def open_engine(start: LiveStart, options: LiveOptions, listener: Listener
         if await hooks.not_connected(error) is None:
             raise
         return None
+    recorder.begin()
     return engine
 
 

@@ -140,7 +140,8 @@ class LiveSession:
     def playback(self, mark: PlaybackMark) -> None:
         """Report what the listener has played of a response."""
         if self._engine is not None:
-            self._engine.playback(mark)
+            self._engine.keepers.played(mark)
+            self._engine.conversation.playback(mark)
 
     def relay(self, frame: str) -> None:
         """Put something of the server's own at its place among the items."""
