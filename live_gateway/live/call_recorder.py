@@ -119,12 +119,23 @@ async def open_recorder(
     if directory is None:
         return CallRecorder(None, clock, tell)
     path = directory / file_name(invocation.session.id, invocation.invocation_id)
+    opening = asyncio.get_running_loop().run_in_executor(None, CallFile, path)
     try:
         async with asyncio.timeout(OPEN_S):
-            return CallRecorder(await asyncio.to_thread(CallFile, path), clock, tell)
+            return CallRecorder(await asyncio.shield(opening), clock, tell)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_discard)
+        raise
     except OSError as error:  # TimeoutError is one
+        opening.add_done_callback(_discard)
         log.error("recording_not_opened", error, path=str(path))
         raise StorageError(f"the call cannot be recorded: {error.strerror or 'the disk does not answer'}") from error
+
+
+def _discard(opened: asyncio.Future[CallFile]) -> None:
+    """Nobody waits for this file any more."""
+    if not opened.cancelled() and opened.exception() is None:
+        opened.result().discard()
 
 
 def file_name(session_id: str, invocation_id: str) -> str:

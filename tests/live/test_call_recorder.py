@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import subprocess
+import sys
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -17,16 +19,18 @@ import soundfile
 import soxr
 
 from live_gateway.agents.config import LiveRunConfig
+from live_gateway.agents.llm import LlmAgent
 from live_gateway.clock import Clock
 from live_gateway.errors import StorageError, UpstreamLost
 from live_gateway.live.call_file import CallFile
-from live_gateway.live.call_recorder import TICK_S, CallRecorder, file_name
+from live_gateway.live.call_recorder import TICK_S, CallRecorder, file_name, open_recorder
 from live_gateway.live.items import AudioChunk, LiveItem, Notice, PlaybackMark
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import AudioOut, GenerationComplete, Interrupted, TurnComplete
 from live_gateway.testing.scripted_live import ScriptedLiveModel
 from live_gateway.testing.steps import Step, emit, end, fail, wait
 from live_gateway.testing.virtual_time import VirtualClock, VirtualTimeLoop
+from tests.support.invocations import make_invocation
 from tests.support.live import go_live, live_runner
 from tests.support.speech_clips import clip
 
@@ -307,6 +311,69 @@ def refused(directory: Path, why: str) -> None:
 
     virtually(main)
     assert model.setups == []
+
+
+@pytest.mark.parametrize("patience", [0.05, 5.0])
+async def test_a_file_that_nobody_waits_for_any_more_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float) -> None:
+    """The disk takes longer than opening may, or the caller has left."""
+    go_on, gone = threading.Event(), asyncio.Event()
+
+    def slowly(path: Path) -> CallFile:
+        assert go_on.wait(5)
+        file = CallFile(path)
+        monkeypatch.setattr(file, "discard", lambda: discard(file))
+        return file
+
+    def discard(file: CallFile) -> None:
+        CallFile.discard(file)
+        gone.set()
+
+    monkeypatch.setattr("live_gateway.live.call_recorder.CallFile", slowly)
+    monkeypatch.setattr("live_gateway.live.call_recorder.OPEN_S", patience)
+    with pytest.raises(StorageError if patience < 1 else TimeoutError):
+        async with asyncio.timeout(0.3):
+            await open_recorder(tmp_path, make_invocation(LlmAgent(name="agent")), VirtualClock(), lambda notice: None)
+    go_on.set()
+    async with asyncio.timeout(5):
+        await gone.wait()
+    assert list(tmp_path.iterdir()) == []
+
+
+CALLER = """
+import asyncio, sys, time
+from pathlib import Path
+from live_gateway.clock import LoopClock
+from live_gateway.live.call_file import CallFile
+from live_gateway.live.call_recorder import CallRecorder
+from live_gateway.live.items import AudioChunk
+
+async def main():
+    recorder = CallRecorder(CallFile(Path(sys.argv[1])), LoopClock(), print)
+    recorder.begin()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(recorder.run())
+        began = time.monotonic()
+        recorder.shown(AudioChunk(1, 0, b"\\2\\2" * 24_000 * 60))
+        while True:
+            await asyncio.sleep(0.02)
+            recorder.heard(b"\\1\\1" * 320)
+            print(time.monotonic() - began, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_is_killed_in_a_call_leaves_all_but_the_last_moment(tmp_path: Path) -> None:
+    path, since = tmp_path / "call.wav", 0.0
+    with subprocess.Popen([sys.executable, "-c", CALLER, str(path)], stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        while since < 3:
+            since = float(caller.stdout.readline())
+        caller.kill()
+    samples, _ = soundfile.read(path, dtype="int16")
+    assert since - 2 < len(samples) / 24_000 <= since + 1
+    assert (samples[at(0.1) :, 1] == 0x0202).all()
+    assert np.abs(samples[at(0.5) :, 0]).min() > 100
 
 
 def test_a_model_that_cannot_be_reached_leaves_no_file(tmp_path: Path) -> None:
