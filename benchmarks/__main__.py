@@ -1,4 +1,4 @@
-"""`python -m benchmarks [frame|gemini_frame|turn|store|text|adk|soak]...`: answers each question with a small table; without one, all."""
+"""`python -m benchmarks [QUESTION]...`: answers each question with a small table; all of them without an argument."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.live.tool_updates import ToolUpdates
 from live_gateway.live.tools import LiveTools, ToolsAnswered
 from live_gateway.live.uplink import Action, Uplink
-from live_gateway.models.live import History, LiveConnection, LiveSetup
+from live_gateway.models.live import AudioOut, History, LiveConnection, LiveSetup, TakesAudioAtOnce
 from live_gateway.sessions.writer import SessionWriter
 from live_gateway.telemetry import get_logger
 
@@ -99,7 +99,8 @@ class Engine:
         except BaseException:
             await self._abandon()
             raise
-        self.uplink = Uplink(self.connection.send_audio)
+        at_once = (self.connection.take_audio,) if isinstance(self.connection, TakesAudioAtOnce) else ()
+        self.uplink = Uplink(self.connection.send_audio, *at_once)
         self.sender = Sender(self._start, self._hooks, self.conversation, self._pipeline, self._tools, self.connection, self.uplink)
         self._spawn("uplink", self._guarded(self.uplink.run()))
         self._spawn("receive", self._guarded(self._receive()))
@@ -128,9 +129,7 @@ class Engine:
         """Microphone audio: never waits. A gap is announced once it is over."""
         self.uplink.push_audio(pcm)
         self.keepers.heard(pcm)
-        if self.uplink.dropping:
-            return
-        if dropped_ms := self.uplink.take_dropped_ms():
+        if dropped_ms := self.uplink.take_gap_ms():
             self._listener.put(Notice("warning", "audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))
 
     # What the conversation asks for.
@@ -226,7 +225,8 @@ class Engine:
         with foreign_code("receiving"):  # around the loop: once a message would cost more than the message
             while (message := await self.connection.receive()) is not None:
                 self.conversation.message(message)
-                await self.keep_up()
+                if not isinstance(message, AudioOut):  # which leaves nothing to store
+                    await self.keep_up()
         self._begin_shutdown(None)
 
     async def keep_up(self) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from live_gateway.errors import PublicError
 from live_gateway.events import Event
 
@@ -16,8 +18,7 @@ ResponseStatus = Literal["completed", "interrupted", "cancelled", "failed"]
 ToolStatus = Literal["running", "progress", "done", "error", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
-class AudioChunk:
+class AudioChunk(msgspec.Struct, frozen=True, gc=False):
     """A piece of a response's voice: int16 little endian mono at 24 kHz. `pos`: index of its first sample inside the response."""
 
     response: int

@@ -126,11 +126,12 @@ class KeptAudio:
 
     def heard(self, pcm: bytes) -> None:
         """Audio of the user: int16 mono at 16 kHz."""
-        self._add("user", pcm)
+        if self._on:
+            self._add("user", pcm)
 
     def shown(self, item: LiveItem) -> None:
         """Something for the listener: audio of the agent, int16 mono at 24 kHz, is kept."""
-        if isinstance(item, AudioChunk):
+        if self._on and isinstance(item, AudioChunk):
             self._add("agent", item.pcm)
 
     def recorded(self, event: Event) -> None:
@@ -159,7 +160,7 @@ class KeptAudio:
                 log.error("audio_lost", session=self._invocation.session.id, count=len(left))
 
     def _add(self, side: Side, pcm: bytes) -> None:
-        if not self._on or not pcm:
+        if not pcm:
             return
         take = self._takes.get(side)
         if take is None:

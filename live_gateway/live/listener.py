@@ -40,7 +40,7 @@ class Listener:
         """
         if self._waiting is not None:
             raise RuntimeError("a live session has one listener, and it is already waiting for the next item")
-        while (item := self.mailbox.take(self._now())) is None:
+        while not self.mailbox:
             if self.mailbox.closed:
                 raise ChannelClosed
             self._waiting = asyncio.get_running_loop().create_future()
@@ -48,6 +48,8 @@ class Listener:
                 await self._waiting
             finally:
                 self._waiting = None
+        item = self.mailbox.take(self._now())
+        assert item is not None, "what is not empty has a next item"
         return item
 
     def __aiter__(self) -> Listener:

@@ -1,7 +1,8 @@
 """What goes up to the model: audio that may be dropped, and everything else, which may not, in one order.
 
 One task sends, so that a connection is written to by one task at a time and an activity mark never overtakes the audio before it. Audio
-waits for at most two seconds; beyond, the oldest is dropped and counted.
+waits for at most two seconds; beyond, the oldest is dropped and counted. Where nothing is under way and the connection can take it at once,
+audio goes there without the task.
 """
 
 from __future__ import annotations
@@ -42,10 +43,14 @@ class _Command:
 
 
 class Uplink:
-    """The queue to the model. `run` is the one task that sends; it ends when the uplink is closed."""
+    """The queue to the model. `run` is the one task that sends; it ends when the uplink is closed.
 
-    def __init__(self, send_audio: Callable[[bytes], Awaitable[None]]) -> None:
+    take_audio: takes audio at once, or says that it cannot.
+    """
+
+    def __init__(self, send_audio: Callable[[bytes], Awaitable[None]], take_audio: Callable[[bytes], bool] = lambda pcm: False) -> None:
         self._send_audio = send_audio
+        self._take_audio = take_audio
         self._queue: deque[bytes | _Command] = deque()
         self._waiting_samples = 0
         self._commands = 0
@@ -58,19 +63,22 @@ class Uplink:
         """Whether nothing more is taken."""
         return self._closed
 
-    @property
-    def dropping(self) -> bool:
-        """Whether so much audio waits that more of it costs what waits already."""
-        return self._waiting_samples >= MAX_AUDIO_SAMPLES - INPUT_HZ // 10
-
     def take_dropped_ms(self) -> int:
         """How much audio was dropped since the last call, in ms."""
         dropped, self._dropped = self._dropped, 0
         return dropped * 1000 // INPUT_HZ
 
+    def take_gap_ms(self) -> int:
+        """The same, once it is over: 0 while so much audio waits that more of it costs what waits already."""
+        if not self._dropped or self._waiting_samples >= MAX_AUDIO_SAMPLES - INPUT_HZ // 10:
+            return 0
+        return self.take_dropped_ms()
+
     def push_audio(self, pcm: bytes) -> None:
         """Queue microphone audio (int16 mono at 16 kHz); never waits. What was already waiting for two seconds' worth is dropped first."""
         if self._closed or not pcm:
+            return
+        if self._waiting is not None and not self._queue and self._take_audio(pcm):
             return
         self._queue.append(pcm)
         self._waiting_samples += len(pcm) // 2

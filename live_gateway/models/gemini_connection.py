@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
+from live_gateway.cancellation import Interruptible
 from live_gateway.content import Content, FunctionResponse
 from live_gateway.errors import ModelError, UpstreamLost
 from live_gateway.models.gemini_address import GeminiAccess
@@ -34,7 +35,7 @@ LOST: Final = "UPSTREAM_LOST"
 
 
 class GeminiConnection:
-    """One conversation with the model, over as many sockets as it takes. Implements `LiveConnection`."""
+    """One conversation with the model, over as many sockets as it takes. Implements `LiveConnection`, `TakesAudioAtOnce`."""
 
     def __init__(self, name: str, access: GeminiAccess, options: GeminiOptions, setup: LiveSetup, handle: str | None) -> None:
         profile = options.profile or profile_of(name)
@@ -57,7 +58,7 @@ class GeminiConnection:
         self._old: Link | None = None
         self._next: Dial | None = None
         self._finished: Finish | None = None
-        self._waiting: asyncio.Timeout | None = None
+        self._waiting = Interruptible()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -110,6 +111,10 @@ class GeminiConnection:
         """See `Sender.audio`."""
         await self._sender.audio(pcm)
 
+    def take_audio(self, pcm: bytes) -> bool:
+        """See `Sender.take_audio`."""
+        return self._sender.take_audio(pcm)
+
     async def send_image(self, data: bytes, mime_type: str) -> None:
         """See `Sender.image`."""
         await self._sender.image(data, mime_type)
@@ -146,19 +151,16 @@ class GeminiConnection:
         """Take the next frame, or do what is due instead."""
         if self._receiver.look and await self._do_what_is_due(link):
             return
+        frame = None
         try:
-            async with asyncio.timeout(None) as self._waiting:
+            with self._waiting:
                 frame = await link.receive()
-        except TimeoutError:
-            self._receiver.look = True
         except LinkLost as lost:
             self._lose(self._receiver.explained(lost.loss))
-        else:
+        if frame is not None:
             self._receiver.take(frame, self._now())
             if self._receiver.hopeless:
                 link.abort()
-        finally:
-            self._waiting = None
 
     # Loss, rotation, recovery.
 
@@ -277,9 +279,7 @@ class GeminiConnection:
     def _alarm(self) -> None:
         self._timer = None
         self._receiver.look = True
-        if self._waiting is not None:
-            self._waiting.reschedule(0.0)
-            self._waiting = None
+        self._waiting.interrupt()
 
 
 def _spread() -> float:

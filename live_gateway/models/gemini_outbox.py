@@ -69,6 +69,11 @@ class Outbox:
         """Whether messages wait."""
         return bool(self._waiting)
 
+    @property
+    def open(self) -> bool:
+        """Whether audio may be sent now: before push to talk is pressed it may not."""
+        return not self.manual or self._speaking
+
     def connected(self) -> None:
         """A new connection: its messages are counted anew. The set-up was the first."""
         self._index = 0
@@ -147,8 +152,8 @@ class Outbox:
         return dropped * 1000 // (2 * INPUT_HZ)
 
     def opened(self, pcm: bytes) -> bool:
-        """Whether audio may be sent now. Before push to talk is pressed it may not; the newest of it is kept."""
-        if not self.manual or self._speaking:
+        """Whether audio may be sent now; where it may not, the newest of it is kept."""
+        if self.open:
             return True
         self._pre_roll.append(pcm)
         self._pre_roll_bytes += len(pcm)

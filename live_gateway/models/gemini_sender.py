@@ -45,6 +45,13 @@ class Sender:
         if self._outbox.opened(pcm):
             await self._stream(pcm)
 
+    def take_audio(self, pcm: bytes) -> bool:
+        """Send microphone audio, if nobody has to wait for it; False, and nothing was done, otherwise."""
+        if self.link is None or self.over is not None or not self._outbox.open or not self.link.take(audio_message(pcm)):
+            return False
+        self._outbox.count()
+        return True
+
     async def image(self, data: bytes, mime_type: str) -> None:
         """An image. One that falls into a gap is out of date after it, and is left out. Raises `ModelError` for another kind."""
         frame = image_message(data, mime_type)

@@ -16,7 +16,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.server import broadcast
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.protocol import State
 
 from live_gateway.errors import ModelUnavailable
 from live_gateway.models.gemini_address import Address
@@ -28,6 +30,8 @@ CLOSE_S: Final = 1.0
 MAX_FRAME: Final = 16 * 1024 * 1024
 MAX_UNREAD: Final = 512
 """Frames that may wait to be read before the socket is no longer read from."""
+MAX_UNSENT: Final = 16 * 1024
+"""Bytes that may wait to be sent while more is sent without waiting for them."""
 _USER_AGENT: Final = "live-gateway"
 _QUOTA: Final = re.compile(r"RESOURCE_EXHAUSTED|quota", re.IGNORECASE)
 _MAX_REASON: Final = 120
@@ -81,6 +85,15 @@ class Link:
             await self._socket.send(message, text=True)
         except ConnectionClosed as closed:
             raise LinkLost(self._loss(closed)) from None
+
+    def take(self, message: bytes) -> bool:
+        """Send ASCII JSON as a text frame, if nobody has to wait for it; False, and nothing was done, while much waits or once the
+        connection has ended."""
+        socket = self._socket
+        if socket.state is not State.OPEN or socket.transport.get_write_buffer_size() > MAX_UNSENT:
+            return False
+        broadcast((socket,), message.decode("ascii"))  # the one way to send without waiting
+        return True
 
     def abort(self) -> None:
         """Drop the connection at once."""

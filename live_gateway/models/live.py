@@ -12,7 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
 
 from live_gateway.content import (
     Content,
@@ -30,8 +32,7 @@ OUTPUT_HZ = 24_000
 """Sample rate of what a connection gives: int16 little endian, mono."""
 
 
-@dataclass(frozen=True, slots=True)
-class AudioOut:
+class AudioOut(msgspec.Struct, frozen=True, gc=False):
     """A piece of the answer's voice: int16 little endian mono at `OUTPUT_HZ`."""
 
     pcm: bytes
@@ -308,6 +309,15 @@ class LiveConnection(Protocol):
 
     def set_playing(self, playing: bool) -> None:
         """Tell whether the user hears an answer right now: what the microphone catches may then be the answer's own echo."""
+        ...
+
+
+@runtime_checkable
+class TakesAudioAtOnce(Protocol):
+    """A live connection that can take audio without anybody waiting for it: that saves each frame a change of tasks."""
+
+    def take_audio(self, pcm: bytes) -> bool:
+        """As `send_audio`, if that needs no waiting; False, and nothing was done, where it does. Called while nothing else is sent."""
         ...
 
 

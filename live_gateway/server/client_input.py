@@ -76,6 +76,7 @@ class ClientInput:
         self._messages: Channel[Job] = Channel(LANE)
         self._controls: Channel[Job] = Channel(LANE)
         self._early = EarlyAudio()
+        self._push = self._early.push
         self._caught_up = asyncio.Event()
         self._images = ImageAssembler()
         self._muted = False
@@ -110,7 +111,7 @@ class ClientInput:
             return
         self._heard = (frame.stream, frame.pos + len(frame.payload) // 2)
         if frame.payload and not self._muted:
-            self._audio(frame.payload)
+            self._push(frame.payload)
         if frame.flags is not Flag.NONE and frame.flags & Flag.END:
             self._post(self._controls, self._end_audio)
 
@@ -148,12 +149,6 @@ class ClientInput:
             case _:
                 assert_never(message)
 
-    def _audio(self, pcm: bytes) -> None:
-        if self._live is not None and self._caught_up.is_set():
-            self._live.push_audio(pcm)
-        else:
-            self._early.push(pcm)
-
     async def _catch_up(self, live: LiveSession) -> None:
         """Hand over what was said before the session was there, no faster than the session's own bound on waiting audio allows."""
         while self._early:
@@ -163,6 +158,7 @@ class ClientInput:
                 samples += len(pcm) // 2
                 live.push_audio(pcm)
             await asyncio.sleep(CATCH_UP_PAUSE_S)
+        self._push = live.push_audio
         self._caught_up.set()
         if dropped_ms := self._early.take_dropped_ms():
             self._say(notice("warning", "audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -111,8 +111,11 @@ class _Answer:
         self._accepted = False
         self._closed = False
 
-    async def send(self, message: Message) -> None:
+    def send(self, message: Message) -> Awaitable[None]:
+        """Look at what begins or ends an answer, and pass everything on. No coroutine: it would be one more for every frame."""
         kind = message["type"]
+        if kind == "websocket.send":
+            return self._send(message)
         if kind in {"http.response.start", "websocket.http.response.start"}:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
@@ -123,7 +126,7 @@ class _Answer:
         elif kind == "websocket.close":
             self._closed = True
             self.status = message.get("code", 1000) if self._accepted else 403
-        await self._send(message)
+        return self._send(message)
 
     async def refuse(self, status: int, code: str, text: str) -> None:
         """Answer with an error as JSON; a WebSocket is not opened."""

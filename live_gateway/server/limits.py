@@ -33,12 +33,15 @@ class TokenBucket:
 
     def take(self, amount: float, now: float) -> bool:
         """Whether that many tokens were there; they are then gone."""
-        self._tokens = min(self._burst, self._tokens + max(0.0, now - self._at) * self._rate)
+        tokens = self._tokens
+        if now > self._at:
+            tokens += (now - self._at) * self._rate
+            if tokens > self._burst:
+                tokens = self._burst
         self._at = now
-        if amount > self._tokens:
-            return False
-        self._tokens -= amount
-        return True
+        taken = amount <= tokens
+        self._tokens = tokens - amount if taken else tokens
+        return taken
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,13 +148,13 @@ class LiveSocket:
             raise BadMessage("The first message is hello.")
         samples = len(frame.payload) // 2 if frame.kind is Kind.AUDIO_UP else 0
         verdict = self._audio.take(samples, self._clock.now())
-        if verdict.over:
-            raise RateLimited("Audio has come faster than real time for too long.")
-        if verdict.announce:
-            self._downlink.say(notice("warning", "rate_limited", {"what": "audio"}))
         if verdict.accepted:
             self._bad_frames = 0
             self._input.frame(frame)
+        elif verdict.over:
+            raise RateLimited("Audio has come faster than real time for too long.")
+        elif verdict.announce:
+            self._downlink.say(notice("warning", "rate_limited", {"what": "audio"}))
 
     def _refuse(self, problem: GatewayError, text: str | None) -> None:
         """Answer what cannot be accepted, and go on, unless it was the hello or it has been too much."""

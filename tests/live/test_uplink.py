@@ -120,3 +120,45 @@ async def test_commands_are_bounded() -> None:
         uplink.post(lambda: wire.text("x"))
     with pytest.raises(NotDelivered):
         uplink.post(lambda: wire.text("one too many"))
+
+
+class WireAtOnce(Wire):
+    """One that takes audio at once while `free`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = True
+
+    def take(self, pcm: bytes) -> bool:
+        if self.free:
+            self.sent.append(pcm)
+        return self.free
+
+
+async def test_audio_goes_at_once_where_nothing_is_under_way_and_never_overtakes_what_is() -> None:
+    wire = WireAtOnce()
+    uplink = Uplink(wire.audio, wire.take)
+    uplink.push_audio(b"\x01\x00")  # nobody sends yet: it waits
+    assert wire.sent == []
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        await uplink.perform(lambda: wire.text("mark"))
+        await asyncio.sleep(0)  # the sender waits for more
+        uplink.push_audio(b"\x02\x00")
+        assert wire.sent == [b"\x01\x00", "mark", b"\x02\x00"]
+        wire.gate.clear()
+        uplink.post(lambda: wire.text("slow"))
+        uplink.push_audio(b"\x03\x00")  # behind what was queued
+        await asyncio.sleep(0)
+        uplink.push_audio(b"\x04\x00")  # behind what is being sent
+        assert wire.sent[3:] == []
+        wire.gate.set()
+        await uplink.perform(lambda: wire.text("end"))
+        wire.free = False
+        await asyncio.sleep(0)
+        uplink.push_audio(b"\x05\x00")
+        await uplink.perform(lambda: wire.text("last"))
+        uplink.close()
+        uplink.push_audio(b"\x06\x00")
+        await running
+    assert wire.sent[3:] == ["slow", b"\x03\x00", b"\x04\x00", "end", b"\x05\x00", "last"]
