@@ -25,6 +25,7 @@ from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Failure, LiveItem, Notice, TranscriptUpdate
 from live_gateway.live.kept_audio import KeptAudio
 from live_gateway.live.listener import Listener
+from live_gateway.live.microphone import Microphone
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.sender import Sender
 from live_gateway.live.start import LiveOptions, LiveStart
@@ -69,12 +70,12 @@ class Engine:
         self.sender: Sender
         service, session = start.sessions, start.invocation.session
         self._writer = SessionWriter(service, session, on_stored=self._stored, on_failed=self._not_stored)
-        self._pipeline = EventPipeline(
-            start.invocation, start.chain, hooks, self._writer, listener.put, self._problem, self._begin_shutdown
-        )
+        put, fail = listener.put, self._begin_shutdown
+        self._pipeline = EventPipeline(start.invocation, start.chain, hooks, self._writer, put, self._problem, fail)
         self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered, ToolUpdates(self))
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
         keep, turns = options.config.save_live_blob, self.conversation.turns
+        self.microphone = Microphone(lambda: self.post(self.connection.end_audio), options.config)
         self._kept = KeptAudio(start.invocation, self.record, self._problem, clock.wall, turn=lambda: turns.turn, on=keep)
 
     async def connect(self, setup: LiveSetup) -> None:
@@ -122,6 +123,7 @@ class Engine:
     def push_audio(self, pcm: bytes) -> None:
         """Microphone audio: never waits. A gap is announced once it is over."""
         self.uplink.push_audio(pcm)
+        self.microphone.took(pcm)
         self._kept.heard(pcm)
         if self.uplink.dropping:
             return
@@ -137,6 +139,7 @@ class Engine:
     def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
         self._pipeline.record(event, update)
         self._kept.recorded(event)
+        self.microphone.recorded(event)
 
     def stop_model(self) -> None:
         self.post(self.connection.interrupt)
@@ -267,6 +270,7 @@ class Engine:
     async def _end_input(self, _error: Exception | None) -> None:
         """Nothing more comes from the model or goes to it. Tools and connection are told at once, and end side by side."""
         self.uplink.close()
+        self.microphone.close()
         self._tasks["receive"].cancel()
         self._tasks["uplink"].cancel()
         self._disconnect.set()

@@ -25,7 +25,8 @@ class ServerConfig:
 
     hosts: names under which the server answers, beside addresses and `localhost`. origins: pages that may use it, beside its own.
     hello_s: how long a client may take to say hello. setup_s: how long the model may take to be ready, a local voice that is still loading
-    included. send_s: how long a client may take nothing of what it is sent. max_live: live sessions at once.
+    included. send_s: how long a client may take nothing of what it is sent. duration_s: how long a live connection may last; the client is
+    warned a minute before. max_live: live sessions at once.
     """
 
     hosts: tuple[str, ...] = ()
@@ -33,6 +34,7 @@ class ServerConfig:
     hello_s: float = 10.0
     setup_s: float = 60.0
     send_s: float = 10.0
+    duration_s: float = 3600.0
     max_live: int = 500
 
 
