@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from live_gateway.server.gateway import ServerConfig
+from live_gateway.server.gateway import Ending, ServerConfig
 from live_gateway.server.live_socket import LiveSocket
 from live_gateway.testing.scripted_live import ScriptedLiveModel
 from tests.support.asgi_client import AsgiClient
@@ -40,7 +40,12 @@ async def test_a_connection_is_warned_a_minute_before_and_ended_as_planned() -> 
 async def test_a_conversation_that_ends_before_leaves_no_timer_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[str] = []
     end = LiveSocket.end
-    monkeypatch.setattr(LiveSocket, "end", lambda self, ending: (ends.append(ending.word), end(self, ending))[1])
+
+    def noted(self: LiveSocket, ending: Ending) -> None:
+        ends.append(ending.word)
+        end(self, ending)
+
+    monkeypatch.setattr(LiveSocket, "end", noted)
     with ScriptedLiveModel([]) as scripted:
         async with AsgiClient(app_of(scripted, ServerConfig(duration_s=30))) as client:
             await welcomed(client)

@@ -13,6 +13,7 @@ from live_gateway.runner import Runner
 from live_gateway.server.app import create_app
 from live_gateway.testing.fake_gemini import FakeGemini
 from live_gateway.testing.gemini_steps import (
+    Step,
     audio,
     close,
     content,
@@ -86,7 +87,7 @@ async def test_a_stop_without_a_word_before_waits_a_bounded_time_for_what_never_
 
 # report: A48
 async def test_a_microphone_that_falls_silent_after_speech_ends_the_audio_once() -> None:
-    script = [expect_audio(ms=80), expect_audio_end(), hear("hello"), say("Hi.", ms=40), pause(1.5)]
+    script: list[Step] = [expect_audio(ms=80), expect_audio_end(), hear("hello"), say("Hi.", ms=40), pause(1.5)]
     async with FakeGemini(script) as gemini, RunningServer(create_app(runner_on(gemini))) as server, talking(server) as client:
         for _ in range(2):
             await client.send(blob=blob(LOUD))
