@@ -188,6 +188,7 @@ def test_1008_in_mid_session_gets_one_resume() -> None:
     assert isinstance(policy.lost(closed(1008), 42.0), Finish)
 
 
+# report: A17
 def test_a_handle_that_is_refused_gets_one_fresh_try() -> None:
     policy, _ = opened(handle="h1")
     policy.lost(closed(1006), 40.0)
