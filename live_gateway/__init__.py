@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from live_gateway.sessions import InMemorySessionService, Session, SessionService, open_session_service
     from live_gateway.tools.base import Tool
     from live_gateway.tools.function import FunctionTool, tool
+    from live_gateway.tools.streaming import StreamingTool
 
 __version__ = "0.1.0"
 
@@ -79,6 +80,7 @@ _HOME = {
     "SessionNotFound": "errors",
     "SessionService": "sessions",
     "StorageError": "errors",
+    "StreamingTool": "tools.streaming",
     "Tool": "tools.base",
     "ToolContext": "agents.context",
     "ToolError": "errors",
@@ -125,6 +127,7 @@ __all__ = [
     "SessionNotFound",
     "SessionService",
     "StorageError",
+    "StreamingTool",
     "Tool",
     "ToolContext",
     "ToolError",

@@ -25,6 +25,7 @@
     │   ├── UpstreamLost             the connection to the model is gone
     │   ├── UpstreamQuota            the provider refuses for quota
     │   ├── UpstreamPolicy           the provider refuses for good (key, model, policy)
+    │   ├── ModelNotLive             the provider does not serve this model live
     │   ├── ContextExhausted         the provider takes the conversation no longer, not even the newest of it
     │   └── SetupTimeout             the model was not ready in time
     ├── LiveSessionClosed            the live session is closed; sending is over
@@ -61,6 +62,7 @@ __all__ = [
     "LiveSessionClosed",
     "MessageIdConflict",
     "ModelError",
+    "ModelNotLive",
     "ModelUnavailable",
     "NotDelivered",
     "NotSupported",
@@ -196,6 +198,10 @@ class UpstreamPolicy(ModelError):
     code = "upstream_policy"
 
 
+class ModelNotLive(ModelError):
+    code = "model_not_live"
+
+
 class ContextExhausted(ModelError):
     code = "context_exhausted"
 
@@ -266,6 +272,7 @@ _FACTS: MappingProxyType[type[Exception], ErrorFacts] = MappingProxyType(
         UpstreamLost: ErrorFacts(502, 4000, retryable=True),
         UpstreamQuota: ErrorFacts(429, 4006, retryable=True),
         UpstreamPolicy: ErrorFacts(502, 4510, retryable=False),
+        ModelNotLive: ErrorFacts(502, 4510, retryable=False),
         ContextExhausted: ErrorFacts(502, 4509, retryable=False),
         SetupTimeout: ErrorFacts(504, 4007, retryable=True),
         ModelError: ErrorFacts(502, 4000, retryable=True),

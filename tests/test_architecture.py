@@ -149,6 +149,23 @@ def test_the_public_names_are_few_and_each_is_where_it_is_said_to_be() -> None:
         assert module == f"live_gateway.{live_gateway._HOME[name]}"
 
 
+def _reads_the_calendar(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".wall", "time.time", "datetime.now", "datetime.utcnow"))
+
+
+# report: A53
+def test_no_duration_is_measured_with_the_calendar() -> None:
+    """A clock that is set back by an hour must not change what is waited for, counted or compared."""
+    used = [
+        f"{where}:{node.lineno}"
+        for where, node in nodes("live_gateway")
+        if isinstance(node, ast.BinOp | ast.Compare | ast.AugAssign)
+        and any(_reads_the_calendar(part) for part in ast.iter_child_nodes(node))
+        and not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult))  # into other units
+    ]
+    assert [place.partition(":")[0] for place in used] == ["live_gateway/cli/talk.py"], used  # where the epoch begins, once
+
+
 def typed_names() -> dict[str, str]:
     """The names that type checkers see, and the module that each comes from."""
     checking = [node for node in parsed(PACKAGE / "__init__.py").body if isinstance(node, ast.If)]

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.contract_table import TABLE, table, unknown_clauses
+from tests.support.contract_table import TABLES, Table
 
 ROOT = Path(__file__).parents[1]
 TEXTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 
 
-def test_the_table_of_the_contract_is_up_to_date() -> None:
-    current = TABLE.read_text(encoding="utf-8") == table()
-    assert current, "docs/contract.md is old: run python -m tests.support.contract_table"
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_lists_of_what_tests_prove_are_up_to_date(table: Table) -> None:
+    current = table.path.read_text(encoding="utf-8") == table.text()
+    assert current, f"docs/{table.name} is old: run python -m tests.support.contract_table"
 
 
-def test_no_test_names_a_clause_that_does_not_exist() -> None:
-    assert unknown_clauses() == set()
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_no_test_names_what_does_not_exist(table: Table) -> None:
+    assert table.unknown() == set()
 
 
 def test_the_agent_in_the_readme_is_the_one_in_the_examples() -> None:

@@ -19,10 +19,12 @@ from live_gateway.content import (
     Part,
     model_content,
 )
+from live_gateway.errors import public_error
 from live_gateway.events import USER, Event, EventActions, new_event_id
 from live_gateway.live.heard import Spoken, heard
 from live_gateway.live.items import (
     AudioChunk,
+    Failure,
     LiveItem,
     Notice,
     PlaybackMark,
@@ -40,6 +42,7 @@ from live_gateway.models.live import (
     AudioOut,
     ConnectionNotice,
     ContentOut,
+    Fault,
     GenerationComplete,
     Grounding,
     Interrupted,
@@ -144,7 +147,9 @@ class Conversation:
             case Grounding(grounding):
                 self._grounding = grounding
             case ConnectionNotice(code, params):
-                self._stage.show(Notice("info", code, params))
+                self._stage.show(Notice("warning" if code == "model_stalled" else "info", code, params))
+            case Fault(error):
+                self._stage.show(Failure(public_error(error), error))
             case _:
                 assert_never(message)
 

@@ -27,13 +27,14 @@ from live_gateway.live.items import Failure, LiveItem, Notice, TranscriptUpdate
 from live_gateway.live.keepers import Keepers
 from live_gateway.live.kept_audio import KeptAudio
 from live_gateway.live.listener import Listener
+from live_gateway.live.microphone import Microphone
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.sender import Sender
 from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.live.tool_updates import ToolUpdates
 from live_gateway.live.tools import LiveTools, ToolsAnswered
-from live_gateway.live.uplink import Action, Uplink
-from live_gateway.models.live import AudioOut, History, LiveConnection, LiveSetup, TakesAudioAtOnce
+from live_gateway.live.uplink import Action, Uplink, uplink_to
+from live_gateway.models.live import AudioOut, History, LiveConnection, LiveSetup
 from live_gateway.sessions.writer import SessionWriter
 from live_gateway.telemetry import get_logger
 
@@ -73,24 +74,22 @@ class Engine:
         self.sender: Sender
         service, session = start.sessions, start.invocation.session
         self._writer = SessionWriter(service, session, on_stored=self._stored, on_failed=self._not_stored)
-        self._pipeline = EventPipeline(
-            start.invocation, start.chain, hooks, self._writer, listener.put, self._problem, self._begin_shutdown
-        )
+        put, fail = listener.put, self._begin_shutdown
+        self._pipeline = EventPipeline(start.invocation, start.chain, hooks, self._writer, put, self._problem, fail)
         self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered, ToolUpdates(self))
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
         keep, turns = options.config.save_live_blob, self.conversation.turns
         kept = KeptAudio(start.invocation, self.record, self._problem, clock.wall, turn=lambda: turns.turn, on=keep)
         self.keepers = Keepers(kept, recorder)
+        self.microphone = Microphone(lambda: self.post(self.connection.end_audio), options.config)
 
     async def connect(self, setup: LiveSetup) -> None:
         """Connect, wait until the model is ready, start the tasks. Raises what connecting raised; no task is left then."""
         await self._group.__aenter__()
         try:
             ready: asyncio.Future[LiveConnection] = asyncio.get_running_loop().create_future()
-            self._spawn(
-                "connection",
-                self._hold_connection(replace(setup, history=partial(_history, self._start, self._pipeline, self._writer)), ready),
-            )
+            told = replace(setup, history=partial(_history, self._start, self._pipeline, self._writer))
+            self._spawn("connection", self._hold_connection(told, ready))
             async with asyncio.timeout(OPEN_S):
                 self.connection = await ready
         except TimeoutError:
@@ -99,8 +98,7 @@ class Engine:
         except BaseException:
             await self._abandon()
             raise
-        at_once = (self.connection.take_audio,) if isinstance(self.connection, TakesAudioAtOnce) else ()
-        self.uplink = Uplink(self.connection.send_audio, *at_once)
+        self.uplink = uplink_to(self.connection)
         self.sender = Sender(self._start, self._hooks, self.conversation, self._pipeline, self._tools, self.connection, self.uplink)
         self._spawn("uplink", self._guarded(self.uplink.run()))
         self._spawn("receive", self._guarded(self._receive()))
@@ -129,6 +127,7 @@ class Engine:
         """Microphone audio: never waits. A gap is announced once it is over."""
         self.uplink.push_audio(pcm)
         self.keepers.heard(pcm)
+        self.microphone.took(pcm)
         if dropped_ms := self.uplink.take_gap_ms():
             self._listener.put(Notice("warning", "audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))
 
@@ -141,6 +140,7 @@ class Engine:
     def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
         self._pipeline.record(event, update)
         self.keepers.recorded(event)
+        self.microphone.recorded(event)
 
     def stop_model(self) -> None:
         self.post(self.connection.interrupt)
@@ -272,6 +272,7 @@ class Engine:
     async def _end_input(self, _error: Exception | None) -> None:
         """Nothing more comes from the model or goes to it. Tools and connection are told at once, and end side by side."""
         self.uplink.close()
+        self.microphone.close()
         self._tasks["receive"].cancel()
         self._tasks["uplink"].cancel()
         self._disconnect.set()

@@ -131,7 +131,13 @@ class LiveSession:
     async def end_audio(self) -> None:
         """The microphone is off; whatever was said is complete."""
         engine = self._running
-        await engine.uplink.perform(engine.connection.end_audio)
+        if engine.microphone.told_off():
+            await engine.uplink.perform(engine.connection.end_audio)
+
+    async def last_words(self) -> None:
+        """The user has finished: wait until what they said last is written down, at most 2.5 s. To be called before `close`."""
+        if self._engine is not None:
+            await self._engine.microphone.last_words()
 
     async def interrupt(self) -> None:
         """Stop the answer that is made or plays."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from live_gateway.cancellation import foreign_code
 from live_gateway.errors import LiveSessionClosed, NotDelivered
-from live_gateway.models.live import INPUT_HZ
+from live_gateway.models.live import INPUT_HZ, LiveConnection, TakesAudioAtOnce
 
 MAX_AUDIO_SAMPLES = 2 * INPUT_HZ
 MAX_COMMANDS = 256
@@ -184,3 +184,9 @@ class Uplink:
                 self._dropped += len(entry) // 2
                 return True
         return False
+
+
+def uplink_to(connection: LiveConnection) -> Uplink:
+    """The uplink of a connection, by its shorter way for audio if it has one."""
+    at_once = (connection.take_audio,) if isinstance(connection, TakesAudioAtOnce) else ()
+    return Uplink(connection.send_audio, *at_once)

@@ -92,7 +92,7 @@ class GeminiAccess:
             return "v1beta1" if not named or named == "beta" else named
         if self.ephemeral or preview:
             return "v1alpha"
-        return "v1beta" if named == "beta" else named or "v1"
+        return "v1beta" if named == "beta" else named or "v1"  # as the vendor's own client; a test compares them
 
     def base(self) -> str:
         """The server, as a WebSocket address without a path."""

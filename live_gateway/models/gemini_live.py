@@ -60,7 +60,9 @@ class GeminiLiveModel:
         return self._name
 
     def connect(self, setup: LiveSetup) -> AbstractAsyncContextManager[GeminiConnection]:
-        """Open a connection. Entering raises `UpstreamPolicy`, `UpstreamQuota`, `SetupTimeout`, `UpstreamLost`, `ContextExhausted`."""
+        """Open a connection. Entering raises `ModelNotLive`, `UpstreamPolicy`, `UpstreamQuota`, `SetupTimeout`, `UpstreamLost`,
+        `ContextExhausted`.
+        """
         return self._connect(setup)
 
     @asynccontextmanager

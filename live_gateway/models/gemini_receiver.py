@@ -84,6 +84,7 @@ class Receiver:
     def _said(self, message: LiveMessage, now: float) -> None:
         self.ready.append(message)
         if self._traffic.message(message, now) and not self._proactive:
+            log.warning("empty_turn")
             self.ready.append(ConnectionNotice("model_stalled", {"reason": "empty_turn"}))
         if self._traffic.gave:
             self._outbox.answer_began()

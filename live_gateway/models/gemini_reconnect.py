@@ -6,6 +6,8 @@
 | 1000 | the same with a handle; without one the model ended the session, and so do we |
 | 1011 | one resume; again: a fresh session, told its history |
 | 1007 while resuming, or in mid session | drop the handle; one fresh session, told the newest of its history; 1007 there: given up |
+| 1007 at a fresh set-up, before there ever was a session | given up: the set-up itself, since history is told only after it |
+| a close at set-up that says that the model is not served live | given up at once |
 | 1008 at set-up, HTTP 4xx | given up: key, model or policy. With a handle in the set-up, which may be the reason, one fresh try |
 | 1008 in mid session | one resume, then given up |
 | 429, or a close or an error that names the quota | given up at once |
@@ -25,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from live_gateway.errors import ContextExhausted, ModelError, SetupTimeout, UpstreamLost, UpstreamPolicy, UpstreamQuota
+from live_gateway.errors import ContextExhausted, ModelError, ModelNotLive, SetupTimeout, UpstreamLost, UpstreamPolicy, UpstreamQuota
 from live_gateway.models.gemini_traffic import Traffic
 
 FIRST_WAIT_S: Final = 0.25
@@ -52,13 +54,15 @@ class Loss:
     """How a connection, or the attempt to make one, came to its end.
 
     kind: `closed` (code is the close code, 1006 without a close frame), `refused` (no connection, or HTTP status `code` instead of one),
-    `timeout` (the set-up was not complete in time), `stalled`. reason: the other side's words. quota: it named the quota.
+    `timeout` (the set-up was not complete in time), `stalled`. reason: the other side's words. quota: it named the quota. not_live: it
+    said that the model is not served live.
     """
 
     kind: Literal["closed", "refused", "timeout", "stalled"]
     code: int = 0
     reason: str = ""
     quota: bool = False
+    not_live: bool = False
 
     def __str__(self) -> str:
         words = f": {self.reason}" if self.reason else ""
@@ -219,6 +223,8 @@ class ReconnectPolicy:
         """What to do, but for the wait and the number of tries."""
         if loss.quota:
             return Finish(UpstreamQuota(f"the model's provider refuses for quota ({loss})"))
+        if loss.not_live and in_setup:
+            return Finish(ModelNotLive(f"the provider does not serve this model live ({loss}): choose another model"))
         if loss.kind == "refused":
             return self._refused(loss)
         if loss.kind == "timeout":
@@ -247,6 +253,8 @@ class ReconnectPolicy:
 
     def _invalid(self, loss: Loss, *, in_setup: bool) -> Decision:
         fresh = self._dialled.handle is None
+        if in_setup and fresh and not self._opened:
+            return Finish(UpstreamPolicy(f"the model's provider does not take the set-up ({loss}): check model and configuration"))
         if self._outage.invalids or (in_setup and fresh):
             return Finish(ContextExhausted(f"the model takes neither the set-up nor the history as valid ({loss})"))
         self._outage.invalids += 1

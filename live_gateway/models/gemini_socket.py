@@ -34,6 +34,8 @@ MAX_UNSENT: Final = 16 * 1024
 """Bytes that may wait to be sent while more is sent without waiting for them."""
 _USER_AGENT: Final = "live-gateway"
 _QUOTA: Final = re.compile(r"RESOURCE_EXHAUSTED|quota", re.IGNORECASE)
+_NOT_LIVE: Final = re.compile(r"not (?:found|supported).*bidiGenerateContent", re.IGNORECASE)
+"""No code of its own says so: such closes have 1007 or 1008, as many others do."""
 _MAX_REASON: Final = 120
 
 
@@ -128,7 +130,8 @@ class Link:
     def _loss(closed: ConnectionClosed) -> Loss:
         frame = closed.rcvd
         code, reason = (frame.code, frame.reason) if frame is not None else (1006, "")
-        return Loss("closed", code, _printable(reason), quota=_QUOTA.search(reason) is not None)
+        quota, not_live = _QUOTA.search(reason) is not None, _NOT_LIVE.search(reason) is not None
+        return Loss("closed", code, _printable(reason), quota=quota, not_live=not_live)
 
 
 async def _dial(address: Address, tls: ssl.SSLContext | None) -> ClientConnection:

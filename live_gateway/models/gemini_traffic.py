@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from live_gateway.content import Content
 from live_gateway.models.live import (
     AudioOut,
     ContentOut,
@@ -107,8 +108,10 @@ class Traffic:
     def message(self, message: LiveMessage, now: float) -> bool:
         """The model said this. True if it calls a turn complete in which it was asked and gave nothing."""
         match message:
-            case AudioOut() | TextOut() | ContentOut():
+            case AudioOut() | TextOut():
                 self._gives()
+            case ContentOut(content):
+                self._works() if _is_work(content) else self._gives()
             case Transcript(role=role):
                 self._words(role, now)
             case ToolCalls(calls):
@@ -150,9 +153,13 @@ class Traffic:
         while len(self._issued) > MAX_REMEMBERED_CALLS:
             del self._issued[next(iter(self._issued))]
 
-    def _gives(self) -> None:
-        self._making = self._gave = True
+    def _works(self) -> None:
+        self._making = True
         self._made = False
+
+    def _gives(self) -> None:
+        self._works()
+        self._gave = True
         self._just_answered.clear()
 
     def _words(self, role: str, now: float) -> None:
@@ -170,3 +177,8 @@ class Traffic:
         empty = self._asked and not self._gave and not self._calls
         self._asked = self._making = self._made = self._gave = False
         return empty
+
+
+def _is_work(content: Content) -> bool:
+    """Whether it is only code that the model runs by itself, or its result: no answer yet."""
+    return all(part.executable_code or part.code_execution_result for part in content.parts or ())

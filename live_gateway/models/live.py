@@ -25,6 +25,7 @@ from live_gateway.content import (
     GenerateContentResponseUsageMetadata,
     GroundingMetadata,
 )
+from live_gateway.errors import ModelError
 
 INPUT_HZ = 16_000
 """Sample rate of what a connection takes: int16 little endian, mono."""
@@ -136,6 +137,13 @@ class ConnectionNotice:
     params: dict[str, str | int | float | bool] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something failed on the model's side. It cost what was being said; the conversation goes on. Its words may be shown to a client."""
+
+    error: ModelError
+
+
 LiveMessage: TypeAlias = (
     AudioOut
     | TextOut
@@ -151,6 +159,7 @@ LiveMessage: TypeAlias = (
     | Usage
     | Grounding
     | ConnectionNotice
+    | Fault
 )
 
 

@@ -27,8 +27,9 @@ class ServerConfig:
 
     hosts: names under which the server answers, beside addresses and `localhost`. origins: pages that may use it, beside its own.
     hello_s: how long a client may take to say hello. setup_s: how long the model may take to be ready, a local voice that is still loading
-    included. send_s: how long a client may take nothing of what it is sent. max_live: live sessions at once. record_calls: directory in
-    which every live session is recorded (`LiveRunConfig.record_to`).
+    included. send_s: how long a client may take nothing of what it is sent. duration_s: how long a live connection may last; the client is
+    warned a minute before. max_live: live sessions at once. record_calls: directory in which every live session is recorded
+    (`LiveRunConfig.record_to`).
     """
 
     hosts: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class ServerConfig:
     hello_s: float = 10.0
     setup_s: float = 60.0
     send_s: float = 10.0
+    duration_s: float = 3600.0
     max_live: int = 500
     record_calls: Path | None = None
 

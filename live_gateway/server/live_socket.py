@@ -20,6 +20,7 @@ from live_gateway.models.live import VoiceActivityConfig
 from live_gateway.runner import Runner
 from live_gateway.server.client_input import ClientInput
 from live_gateway.server.downlink import Downlink
+from live_gateway.server.duration import limited
 from live_gateway.server.gateway import DONE, GONE, Ending, Gateway
 from live_gateway.server.limits import CONTROL_BURST, CONTROL_PER_S, AudioMeter, TokenBucket
 from live_gateway.server.messages import MAX_PARTS, Bye, ClientConfig, Hello, TranscriptionConfig, VadConfig, parse_message, subject_of
@@ -200,7 +201,9 @@ class LiveSocket:
             async with limit, live:
                 limit.reschedule(None)
                 self._welcome(hello, live)
-                await self._input.run(live)
+                with limited(self, self._gateway.config.duration_s):
+                    await self._input.run(live)
+                    await live.last_words()
                 await live.close()
                 await self._ended.wait()
         except TimeoutError:

@@ -16,6 +16,7 @@ from live_gateway.errors import GatewayError, NotSupported, PublicError, RateLim
 from live_gateway.live.items import Notice
 from live_gateway.runner import Runner
 from live_gateway.server.downlink import FAREWELL_S, Downlink
+from live_gateway.server.duration import DURATION_LIMIT, limited
 from live_gateway.server.event_frames import EventFrames, error_frame, notice_frame
 from live_gateway.server.gateway import GONE, Ending, Gateway
 from live_gateway.server.limits import CONTROL_BURST, CONTROL_PER_S, AudioMeter, TokenBucket
@@ -37,6 +38,7 @@ OPEN_S: Final = 5.0
 _LEAVING: Final = {
     "drain": "The server is going down; connect again.",
     TAKEN_OVER.code: TAKEN_OVER.message,
+    DURATION_LIMIT.code: DURATION_LIMIT.message,
 }
 _QUIET: Final = frozenset({1000, 1009})
 """Close codes that nothing is said about before."""
@@ -187,7 +189,9 @@ class RunLiveSocket:
                 self._downlink.follow(live, EventFrames(live.agent.name, live.invocation_id, standard_base64=query.standard_base64))
                 log.info("run_live_opened", session=query.session_id, app=runner.app_name, agent=live.agent.name, model=live.model_name)
                 self._settled.set()
-                await self._input.run(live)
+                with limited(self, self._gateway.config.duration_s):
+                    await self._input.run(live)
+                    await live.last_words()
                 await live.close()
                 await self._ended.wait()
         except TimeoutError:

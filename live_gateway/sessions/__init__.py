@@ -40,4 +40,4 @@ def default_path() -> str:
     """Where sessions are kept when nothing else is said."""
     from platformdirs import user_data_path
 
-    return str(user_data_path("live-gateway") / "sessions.sqlite3")
+    return str(user_data_path("live-gateway", appauthor=False) / "sessions.sqlite3")

@@ -65,7 +65,7 @@ class FakeGemini:
 
     strict: whether leaving the block verifies it; for faults at random places it cannot be.
     allow: kinds of messages that are taken at any time and need not be in the script (`"audio"` for a microphone that is just on).
-    connections: what came, oldest first; a refused one too. handshakes: how many were begun.
+    connections: what came, oldest first; a refused one too. most_open: how many were open at once. handshakes: how many were begun.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class FakeGemini:
             self._contexts = loopback_tls()
         self.connections: list[FakeGeminiConnection] = []
         self.refused = 0
+        self.most_open = 0
         self.problems: list[str] = []
         self._calls: set[str] = set()
         self._changed = asyncio.Event()
@@ -189,6 +190,7 @@ class FakeGemini:
 
     async def _serve(self, connection: ServerConnection) -> None:
         played: FakeGeminiConnection = connection.played  # type: ignore[attr-defined]
+        self.most_open = max(self.most_open, sum(not other.closed for other in self.connections))
         await played.play(connection)
         if played.problems:
             await connection.close(1007, "not as the script says")

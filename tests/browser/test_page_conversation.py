@@ -205,8 +205,9 @@ async def test_nothing_stands_in_anybodys_way(tmp_path: Path, theme: str) -> Non
         await browser.assert_clean()
 
 
+# report: A62
 async def test_the_page_works_below_a_path(tmp_path: Path) -> None:
-    """Every address in the page is relative to it. # report: A62"""
+    """Every address in the page is relative to it."""
     html = (Path(__file__).parents[2] / "static" / "index.html").read_text()
     assert json.dumps("/static")[1:-1] not in html.replace("static/", "")
     assert 'href="/' not in html

@@ -108,7 +108,7 @@ async def test_a_typed_text_and_a_second_one_in_the_same_session(capsys: pytest.
 
 
 async def test_no_answer(clip: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with ScriptedLiveModel([steps.hang()], allow=["audio"]) as model:
+    with ScriptedLiveModel([steps.hang()], allow=["audio", "end_audio"]) as model:
         async with RunningServer(gateway(model)) as server:
             assert await talk(server, clip, "--wait", "0.3") == 1
     assert capsys.readouterr().err == "live-gateway: no answer came, and no words were understood in the recording\n"

@@ -15,6 +15,7 @@ from live_gateway.cli.main import _parser
 from live_gateway.cli.problems import Exit
 from live_gateway.errors import ErrorFacts, facts
 from live_gateway.server import messages
+from live_gateway.server.duration import DURATION_LIMIT
 from live_gateway.server.live_socket import TAKEN_OVER
 from live_gateway.server.outgoing import _RETRY
 from live_gateway.server.wire import HEADER_BYTES, Codec, Flag, Kind
@@ -184,7 +185,7 @@ def test_binary_frames() -> None:
 
 def test_close_codes() -> None:
     rows = {int(row[0]): row for row in tables(section(WIRE, "## Close codes")) if row[0].isdigit()}
-    sent = {fact.close_code for fact in errors._FACTS.values()} | {*literal_close_codes(), TAKEN_OVER.close_code}
+    sent = {fact.close_code for fact in errors._FACTS.values()} | {*literal_close_codes(), TAKEN_OVER.close_code, DURATION_LIMIT.close_code}
     assert set(rows) == sent
     for kind in error_kinds():
         code = facts_of(kind).close_code

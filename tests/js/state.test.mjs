@@ -254,6 +254,7 @@ const parts = (conversation) =>
     .entries()
     .flatMap((entry) => (entry.kind === 'caption' ? [{ cut: entry.caption.cut, ...entry.parts }] : []));
 
+// report: A50
 test('a caption follows the voice, is cut at once, and corrected when the server knows', () => {
   const conversation = after(START, ANSWER);
   conversation.progress(1, { heard: 12_000, received: 24_000 });

@@ -73,6 +73,7 @@ class Guard(Plugin):
 
 
 # contract: PLUG-08, PLUG-01
+# case: K-LTOOL-17
 async def test_the_hooks_come_in_order_plugins_before_the_agents_own() -> None:
     plugin = Hooks()
 
@@ -206,6 +207,7 @@ async def test_a_hook_that_fails_before_the_model_means_not_delivered(by: str) -
 
 
 # contract: PLUG-08
+# case: K-LTOOL-17
 async def test_the_connection_is_a_question_with_instruction_tools_and_history() -> None:
     def look() -> str:
         """Look."""

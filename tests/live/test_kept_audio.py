@@ -101,6 +101,24 @@ async def test_both_sides_are_kept_when_the_turn_is_complete() -> None:
 
 
 # contract: LIVE-20
+# case: K-LIVE-38
+async def test_the_order_in_the_store_is_the_order_of_delivery_although_audio_is_as_old_as_its_speech() -> None:
+    second = b"\x03\x00" * 24_000
+    script = [*heard(INPUT), emit(*[AudioOut(second)] * 3, spoke("Three seconds."), TurnComplete()), call("f", id="c1")]
+    script += [expect_tool_responses("c1"), emit(spoke("Done."), TurnComplete()), end()]
+
+    def f() -> str:
+        """Do it."""
+        return "ok"
+
+    _, events, got = await talk(script, INPUT, tools=[f])
+    assert len(references(events)) == 2
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    delivered = [event.id for event in got if isinstance(event, Event) and event.seq]
+    assert delivered == [event.id for event in events]
+
+
+# contract: LIVE-20
 # case: K-LAUD-02, K-LAUD-03
 @pytest.mark.parametrize(("pushed", "said", "authors"), [(INPUT, b"", ["user"]), (b"", OUTPUT, ["agent"]), (b"", b"", [])])
 async def test_a_side_that_said_nothing_leaves_nothing(pushed: bytes, said: bytes, authors: list[str]) -> None:

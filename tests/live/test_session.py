@@ -91,6 +91,7 @@ async def test_a_connection_that_cannot_open_fails_on_entering_and_after_run_has
 
 # contract: LIVE-01
 # case: K-LIVE-34
+# case: K-LCON-08
 async def test_an_agent_without_a_live_model_is_refused_before_before_run() -> None:
     plugin = Recorder()
     runner = live_runner(None, plugins=[plugin])

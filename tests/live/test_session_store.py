@@ -162,7 +162,7 @@ async def test_an_answer_that_comes_while_the_message_is_still_being_sent_stands
 # case: K-LIVE-39
 # contract: LIVE-24
 async def test_messages_and_answers_at_the_same_time_lose_and_double_nothing() -> None:
-    count = 200
+    count = 1000
     script: list[Step] = []
     for number in range(count):
         script += [expect_content(f"m{number}"), emit(ContentOut(user_content(f"a{number}")))]

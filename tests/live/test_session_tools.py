@@ -66,6 +66,7 @@ async def test_the_answer_to_a_pending_call_is_recorded_once_as_the_tools_respon
 # contract: LIVE-17
 # case: K-LTOOL-02, K-LTOOL-11
 # report: A42
+# report: A32
 async def test_calls_of_one_message_run_side_by_side_and_answer_in_call_order_while_audio_flows() -> None:
     async def slow(name: str) -> str:
         """Take a while."""
@@ -84,6 +85,7 @@ async def test_calls_of_one_message_run_side_by_side_and_answer_in_call_order_wh
     assert took < 0.5
     assert "audio" in in_short(list(got))[:-1]
     assert [response.id for response in got[-1].function_responses] == ["a", "b"]
+    assert got[-1].invocation_id == live.invocation_id, "the merged response keeps the id of the live session"
 
 
 # contract: LIVE-17

@@ -13,6 +13,7 @@ from live_gateway.errors import BadAudioFrame, ModelError, UpstreamLost
 from live_gateway.models.cascade import CascadeLimits, CascadeLiveModel
 from live_gateway.models.live import (
     ConnectionNotice,
+    Fault,
     LiveSetup,
     TurnComplete,
 )
@@ -51,11 +52,39 @@ class _Broken:
         raise RuntimeError("secret words")
 
 
+class _Stumbling(FakeRecogniser):
+    """Fails at whatever begins with this word."""
+
+    def transcribe(self, pcm: bytes) -> str:
+        text = super().transcribe(pcm)
+        if text.startswith("mumble"):
+            raise RuntimeError("secret words")
+        return text
+
+
+async def test_a_recogniser_that_fails_costs_the_utterance_and_says_so() -> None:
+    model = ScriptedModel(["One.", "Two."])
+    async with talk_to(cascade(model, stt=_Stumbling())) as talk:
+        for failed in (1, 3):
+            await play(talk, [speech("mumble there my friend"), PAUSE])
+            await talk.turns(failed)
+            await play(talk, [speech("hello there my friend"), PAUSE])
+            await talk.turns(failed + 1)
+        turns = [message.reason for message in talk.messages if isinstance(message, TurnComplete)]
+        assert turns == ["not_recognised", None, "not_recognised", None]
+        assert talk.said_by_user == ["hello there my friend"] * 2
+        faults = [str(message.error) for message in talk.messages if isinstance(message, Fault)]
+        assert faults == ["what was said could not be recognised (RuntimeError); say it again"] * 2
+
+
 async def test_a_broken_recogniser_ends_the_connection_with_a_model_error_that_tells_no_content() -> None:
     live = CascadeLiveModel(vad=FakeDetector, stt=_Broken(), tts=FakeSynthesiser(), model=ScriptedModel([]))
     async with talk_to(live) as talk:
-        await play(talk, [speech("hello there my friend"), PAUSE])
+        for _ in range(3):
+            assert not talk.ended
+            await play(talk, [speech("hello there my friend"), PAUSE])
         await talk.end()
+        assert len(talk.of(Fault)) == 2
         assert isinstance(talk.error, ModelError)
         assert "secret" not in str(talk.error)
         with pytest.raises(ModelError):

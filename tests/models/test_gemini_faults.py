@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from live_gateway.content import FunctionResponse, function_calls, function_responses, text_of, user_content
-from live_gateway.errors import ContextExhausted, UpstreamPolicy
+from live_gateway.errors import UpstreamPolicy
 from live_gateway.events import USER, Event
 from live_gateway.models import gemini_dialer, gemini_reconnect, gemini_traffic
 from live_gateway.models.gemini_address import Address
@@ -71,7 +71,7 @@ TOLD: list[Step] = [FRESH, ready(), *SEEDED, expect_content(lambda value: steps.
 
 MATRIX: dict[tuple[str, str], Cell] = {
     ("goAway", "set-up"): Cell([expect_setup(), ready(), go_away(50), *SEEDED], [FRESH, ready(), *SEEDED, *CHECK]),
-    ("1007", "set-up"): Cell([expect_setup(), close(1007)], error=ContextExhausted),
+    ("1007", "set-up"): Cell([expect_setup(), close(1007)], error=UpstreamPolicy),
     ("1008", "set-up"): Cell([expect_setup(), close(1008)], error=UpstreamPolicy),
     ("1011", "set-up"): Cell([expect_setup(), close(1011)], [FRESH, ready(), *SEEDED, *CHECK]),
     ("goAway", "idle"): Cell([*IDLE, go_away(50)], [RESUMED, ready(), *CHECK]),

@@ -370,8 +370,7 @@ def ready_again() -> steps.Step:
 
 
 # Silence and nonsense.
-
-
+# report: A66
 async def test_a_model_that_says_nothing_is_left_and_asked_again_once() -> None:
     async with (
         FakeGemini(
@@ -385,6 +384,7 @@ async def test_a_model_that_says_nothing_is_left_and_asked_again_once() -> None:
     assert brief(taken) == ["model_stalled", "upstream_reconnecting", "upstream_resumed", "text yes"]
 
 
+# report: A73
 async def test_a_turn_without_anything_in_it_is_reported() -> None:
     async with FakeGemini([expect_text("hello?"), turn_complete()]) as gemini, connected(gemini_model(gemini)) as connection:
         await connection.send_content(user_content("hello?"))

@@ -227,6 +227,18 @@ async def test_vertex_credentials_are_refreshed_in_a_thread() -> None:
     assert credentials.thread != threading.current_thread().name
 
 
+async def test_another_version_of_the_api_is_dialled_where_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with FakeGemini([write("x")], [write("x")], [write("x")]) as gemini:
+        for named, dialled in (("beta", "v1beta"), ("v9", "v9")):
+            monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", named)
+            async with connected(gemini_model(gemini)) as connection:
+                await take(connection, written("x"))
+            assert gemini.connections[-1].path.endswith(f".{dialled}.GenerativeService.BidiGenerateContent")
+        async with connected(gemini_model(gemini, api_version="v7")) as connection:
+            await take(connection, written("x"))
+        assert gemini.connections[-1].path.endswith(".v7.GenerativeService.BidiGenerateContent")
+
+
 async def test_an_ephemeral_token_goes_to_the_constrained_method() -> None:
     async with FakeGemini([write("x")]) as gemini:
         model = GeminiLiveModel("gemini-live", api_key="auth_tokens/abc", base_url=gemini.base_url)

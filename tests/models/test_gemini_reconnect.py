@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, user_content
-from live_gateway.errors import ContextExhausted, ModelError, SetupTimeout, UpstreamLost, UpstreamPolicy, UpstreamQuota
+from live_gateway.errors import ContextExhausted, ModelError, ModelNotLive, SetupTimeout, UpstreamLost, UpstreamPolicy, UpstreamQuota
 from live_gateway.models.gemini_outbox import MAX_AUDIO_BYTES, Mark, Message, Outbox
 from live_gateway.models.gemini_reconnect import (
     SEED_TOKENS,
@@ -131,6 +131,29 @@ def test_1011_is_resumed_once_and_then_begun_anew() -> None:
     assert policy.handle is None, "the fresh session has no handle yet"
 
 
+def test_1007_at_the_first_set_up_is_about_the_set_up_and_not_about_the_history() -> None:
+    for handle in (None, "h1"):
+        policy = ReconnectPolicy(Traffic(), handle=handle)
+        policy.begin()
+        decision = policy.lost(closed(1007, "no such voice"), 0.0)
+        if handle is not None:
+            assert decision == Dial(0.25, None, SMALL_SEED_TOKENS)
+            decision = policy.lost(closed(1007, "no such voice"), 0.0)
+        assert isinstance(decision, Finish)
+        assert type(decision.error) is UpstreamPolicy
+        assert "no such voice" in str(decision.error)
+
+
+# report: A61
+@pytest.mark.parametrize("code", [1007, 1008])
+def test_a_model_that_is_not_served_live_is_given_up_at_once(code: int) -> None:
+    policy = ReconnectPolicy(Traffic(), handle="h1")
+    policy.begin()
+    decision = policy.lost(Loss("closed", code, not_live=True), 0.0)
+    assert isinstance(decision, Finish)
+    assert isinstance(decision.error, ModelNotLive)
+
+
 def test_1007_drops_the_handle_and_tells_the_newest_once() -> None:
     policy, _ = opened(handle="h1")
     assert policy.lost(closed(1006), 40.0) == Dial(0.25, "h1", SEED_TOKENS)
@@ -165,6 +188,7 @@ def test_1008_in_mid_session_gets_one_resume() -> None:
     assert isinstance(policy.lost(closed(1008), 42.0), Finish)
 
 
+# report: A17
 def test_a_handle_that_is_refused_gets_one_fresh_try() -> None:
     policy, _ = opened(handle="h1")
     policy.lost(closed(1006), 40.0)

@@ -160,6 +160,23 @@ async def test_origins_of_a_websocket(origin: str | None, allowed: bool) -> None
             assert b"origin_refused" in refused.value.response.body
 
 
+# report: A63
+async def test_behind_a_proxy_the_scheme_does_not_matter_and_forged_headers_are_not_believed() -> None:
+    forged = [
+        ("X-Forwarded-Host", "evil.org"),
+        ("X-Forwarded-For", "10.0.0.1"),
+        ("X-Forwarded-For", "10.0.0.2"),
+        ("X-Forwarded-Proto", "wss"),
+    ]
+    async with RunningServer(create_app(runner())) as server:
+        url = f"ws://localhost:{server.port}/live"
+        async with connect(url, additional_headers=[("Origin", f"https://localhost:{server.port}"), *forged]):
+            pass  # a page over TLS, whose proxy passes the host on
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(url, additional_headers=[("Origin", "https://evil.org"), *forged])
+        assert refused.value.response.status_code == 403
+
+
 async def test_what_nobody_handled_is_answered_without_its_words() -> None:
     async def broken(scope: object, receive: object, send: object) -> None:
         raise ValueError("secret words")

@@ -111,6 +111,7 @@ async def test_a_client_that_takes_nothing_is_dropped() -> None:
 
 
 # case: K-GW-19
+# report: A55
 async def test_a_second_socket_takes_the_session_over() -> None:
     with ScriptedLiveModel([], []) as scripted:
         app = app_of(scripted)

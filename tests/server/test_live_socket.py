@@ -95,6 +95,7 @@ async def test_welcome_waits_for_the_model_and_says_what_it_waits_for() -> None:
             assert welcome["acks"] == [{"type": "ack", "message_id": "m-7", "state": "unknown", "retry": "ask"}]
 
 
+# case: K-GW-20
 async def test_hello_config_reaches_the_model() -> None:
     with model() as scripted:
         async with AsgiClient(app_of(scripted)) as client:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import platformdirs
 import pytest
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
@@ -21,6 +22,7 @@ from live_gateway.sessions import InMemorySessionService, Session, default_path,
 from live_gateway.sessions.commit import Patience
 from live_gateway.sessions.engine import Transactions
 from live_gateway.sessions.sql import SqlSessionService
+from live_gateway.voice.moonshine import unpack_directory
 from tests.support.stores import POSTGRES, Store
 
 T = TypeVar("T")
@@ -397,3 +399,12 @@ def test_urls_that_name_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     default = open_session_service()
     assert isinstance(default, SqlSessionService)
     assert str(default._database.path) == default_path()
+
+
+# Without this, Windows gets a folder of the author's name, which is the application's again, around it.
+def test_all_that_is_kept_for_the_user_is_in_one_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_windows(name: str, *, appauthor: str | bool | None = None) -> Path:
+        return Path("AppData") / (name if appauthor is None else str(appauthor or "")) / name
+
+    monkeypatch.setattr(platformdirs, "user_data_path", on_windows)
+    assert Path(default_path()).parent == unpack_directory().parent == Path("AppData") / "live-gateway"

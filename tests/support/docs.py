@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-WITH_TESTS_OF_THEIR_OWN = frozenset({"architecture.md", "contract.md", "http-api.md"})
+WITH_TESTS_OF_THEIR_OWN = frozenset({"architecture.md", "cases.md", "contract.md", "http-api.md"})
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!-- (.+) -->\n\Z")

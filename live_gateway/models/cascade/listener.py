@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 from live_gateway.clock import Clock
 from live_gateway.content import Part, user_content
+from live_gateway.errors import ModelError
 from live_gateway.models.cascade.answerer import Answerer
 from live_gateway.models.cascade.inbox import EndOfAudio, Gap, Inbox, Mark, Playing
 from live_gateway.models.cascade.outbox import Outbox
-from live_gateway.models.live import Activity, ConnectionNotice, LiveSetup, SpeechEnded, Transcript, TurnComplete
+from live_gateway.models.live import Activity, ConnectionNotice, Fault, LiveSetup, SpeechEnded, Transcript, TurnComplete
+from live_gateway.telemetry import get_logger
 from live_gateway.voice.base import FRAME_BYTES, Voice, VoiceActivityDetector
 from live_gateway.voice.echo import BargeIn, BargeInConfig, Verdict, is_hallucination
 from live_gateway.voice.segmenter import (
@@ -30,6 +32,8 @@ from live_gateway.voice.segmenter import (
 )
 from live_gateway.voice.workers import Workers
 
+log = get_logger(__name__)
+
 BATCH = 16
 """Frames that the detector looks at in one go when several wait."""
 IDLE_FRAMES = 3
@@ -41,17 +45,22 @@ ECHO_TAIL_MS = 300
 ECHO_KEPT_MS = 1_200
 """How much of what turned out to be echo is looked at again, together with what follows."""
 NOTHING_HEARD = "nothing_heard"
+NOT_RECOGNISED = "not_recognised"
+MAX_FAILURES = 3
+"""So many utterances in a row that the recogniser fails at, and it is held to be broken."""
 
 
 @dataclass(slots=True)
 class _Utterance:
-    """What the user is saying. `doubtful`: it may be our own echo. `reported`: the listener of the connection knows of it."""
+    """What the user is saying. `doubtful`: it may be our own echo. `reported`: the listener of the connection knows of it.
+    `failure`: of the recogniser, at words that will not be looked at again."""
 
     start: int
     doubtful: bool
     reported: bool = False
     pieces: list[str] = field(default_factory=list)
     partial: str = ""
+    failure: Exception | None = None
     speculation: tuple[int, str] | None = None
 
 
@@ -83,6 +92,7 @@ class Listener:
         self._playing = False
         self._quiet_since = -ECHO_TAIL_MS * MS
         self._image: Part | None = None
+        self._failed_in_a_row = 0
 
     def show(self, image: Part) -> None:
         """What the user shows; the last image goes with the next thing they say."""
@@ -152,8 +162,8 @@ class Listener:
             case PartialDue(segment):
                 await self._look_closer(segment)
             case SpeculationDue(segment):
-                if self._utterance is not None:
-                    self._utterance.speculation = (segment.end, await self._recognise(segment))
+                if self._utterance is not None and not isinstance(text := await self._recognise(segment), Exception):
+                    self._utterance.speculation = (segment.end, text)
             case SegmentCut(segment):
                 await self._cut(segment)
             case SpeechFinished(segment, silence_ms):
@@ -183,7 +193,10 @@ class Listener:
         utterance = self._utterance
         if utterance is None or segment is None:
             return
-        text = _joined([*utterance.pieces, await self._recognise(segment)])
+        newest = await self._recognise(segment)
+        if isinstance(newest, Exception):
+            return  # all of it is looked at again when it is complete
+        text = _joined([*utterance.pieces, newest])
         if self._doubting:
             verdict = await self._judge(text, segment)
             if verdict == "echo":
@@ -212,7 +225,9 @@ class Listener:
         if utterance is None:
             return
         text = await self._recognise(segment)
-        if not is_hallucination(text, segment.voiced_ms):
+        if isinstance(text, Exception):
+            utterance.failure = text
+        elif not is_hallucination(text, segment.voiced_ms):
             utterance.pieces.append(text)
         if len(utterance.pieces) >= MAX_PIECES:
             for effect in self._segmenter.flush():
@@ -224,7 +239,9 @@ class Listener:
             return
         speculation = utterance.speculation
         text = speculation[1] if speculation is not None and speculation[0] == segment.end else await self._recognise(segment)
-        if is_hallucination(text, segment.voiced_ms):
+        if isinstance(text, Exception):
+            utterance.failure, text = text, ""
+        elif is_hallucination(text, segment.voiced_ms):
             text = ""
         text = _joined([*utterance.pieces, text]) or utterance.partial
         doubting = utterance.doubtful and not utterance.reported
@@ -238,6 +255,10 @@ class Listener:
     async def _hand_on(self, utterance: _Utterance, text: str, segment: Segment, silence_ms: int) -> None:
         if self._interrupts or not (self._answerer.busy or self._playing):
             await self._outbox.put(SpeechEnded(silence_ms))
+        if utterance.failure is not None:
+            await self._lost(utterance.failure)
+            return
+        self._failed_in_a_row = 0
         if not text:
             await self._outbox.put(TurnComplete(NOTHING_HEARD))
             return
@@ -248,17 +269,30 @@ class Listener:
             self._image = None
         await self._answerer.ask(content)
 
+    async def _lost(self, failure: Exception) -> None:
+        """Words are missing. What is left may mean anything, so all of it is given up, and the user is told to say it again."""
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= MAX_FAILURES:
+            raise failure
+        log.error("recogniser_failed", failure, in_a_row=self._failed_in_a_row)
+        await self._outbox.put(Fault(ModelError(f"what was said could not be recognised ({type(failure).__name__}); say it again")))
+        await self._outbox.put(TurnComplete(NOT_RECOGNISED))
+
     async def _show(self, utterance: _Utterance, text: str, segment: Segment, *, finished: bool = False) -> None:
         if self._transcribes:
             start, end = utterance.start // MS, segment.end // MS if finished else None
             await self._outbox.put(Transcript("user", text, finished=finished, replaces=True, start_ms=start, end_ms=end))
 
-    async def _recognise(self, segment: Segment) -> str:
-        """The words of a segment. Without any speech in it a recogniser would make some up, so it is not asked."""
+    async def _recognise(self, segment: Segment) -> str | Exception:
+        """The words of a segment, or how the recogniser failed at it. Without any speech in it a recogniser would make some up: it is not
+        asked then."""
         if not segment.voiced_ms:
             return ""
         began = self._clock.now()
-        text = await self._workers.heavy(self._stt.transcribe, segment.pcm)
+        try:
+            text = await self._workers.heavy(self._stt.transcribe, segment.pcm)
+        except Exception as failure:  # the edge to a recogniser that may be anybody's
+            return failure
         self._segmenter.decoded(self._clock.now() - began)
         return text.strip().rstrip(",;:-–— ")
 
