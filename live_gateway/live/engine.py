@@ -14,6 +14,7 @@ from live_gateway.content import FunctionCall
 from live_gateway.errors import (
     GatewayError,
     NotDelivered,
+    SessionNotFound,
     SetupTimeout,
     StorageError,
     UpstreamLost,
@@ -234,6 +235,8 @@ class Engine:
             self._pipeline.stored(event)
 
     def _not_stored(self, event: Event, error: Exception) -> None:
+        if isinstance(error, SessionNotFound):  # somebody deleted it: nothing that follows could be kept either
+            self._begin_shutdown(error)
         if not self.sender.tells(event.id):
             self._pipeline.failed(event, error)
 

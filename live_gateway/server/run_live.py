@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from live_gateway.errors import GatewayError, PublicError, RateLimited, SessionNotFound, SetupTimeout, public_error
 from live_gateway.live.items import Notice
 from live_gateway.runner import Runner
-from live_gateway.server.downlink import FAREWELL_S, Downlink
+from live_gateway.server.downlink import FAREWELL_S, SLOW, Downlink
 from live_gateway.server.event_frames import EventFrames, error_frame, notice_frame
 from live_gateway.server.gateway import GONE, Ending, Gateway
 from live_gateway.server.limits import CONTROL_BURST, CONTROL_PER_S, AudioMeter, TokenBucket
@@ -35,6 +35,7 @@ OPEN_S: Final = 5.0
 _LEAVING: Final = {
     "drain": "The server is going down; connect again.",
     TAKEN_OVER.code: TAKEN_OVER.message,
+    SLOW.code: SLOW.message,
 }
 _QUIET: Final = frozenset({1000, 1009})
 """Close codes that nothing is said about before."""

@@ -122,6 +122,12 @@ async def test_hosts(host: str, status: int) -> None:
         assert (await client.get("/livez", headers={"Host": host})).status_code == status
 
 
+async def test_a_request_with_two_hosts_has_none() -> None:
+    async with client_of(create_app(runner())) as client:
+        answer = await client.get("/livez", headers=[("Host", "localhost"), ("Host", "evil.example")])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "host_refused")
+
+
 @pytest.mark.parametrize("host", ["", "a b", "[::1", "x:y", "@"])
 def test_hosts_that_are_none(host: str) -> None:
     assert host_name(host) in {None, "a b"}
