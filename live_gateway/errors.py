@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 __all__ = [
     "AgentError",
@@ -83,6 +83,7 @@ __all__ = [
     "UpstreamQuota",
     "VersionUnsupported",
     "facts",
+    "is_ours",
     "public_error",
 ]
 
@@ -305,9 +306,14 @@ class PublicError:
     http_status: int
 
 
+def is_ours(error: BaseException) -> TypeGuard[GatewayError | NotDelivered | DeliveredNotPersisted | DeliveryUnknown]:
+    """Whether it is one of the errors of this module, whose words a client may see; any other is a stranger, and a defect somewhere."""
+    return isinstance(error, GatewayError | NotDelivered | DeliveredNotPersisted | DeliveryUnknown)
+
+
 def public_error(error: BaseException) -> PublicError:
     """The error as a client may see it. The words of a foreign exception are replaced; they may hold anything."""
     row = facts(error)
-    if isinstance(error, GatewayError | NotDelivered | DeliveredNotPersisted | DeliveryUnknown):
+    if is_ours(error):
         return PublicError(error.code, str(error), row.retryable, row.close_code, row.http_status)
     return PublicError("internal", "Something went wrong on the server.", row.retryable, row.close_code, row.http_status)

@@ -32,8 +32,8 @@ class Settings(BaseSettings):
     """Directory of the files that belong to conversations. None: beside the default store; with `memory://`, in memory."""
     record_calls: Path | None = None
     """Directory, already there, in which every live call is recorded as a stereo WAV file. None: no call is recorded."""
-    app_name: NonEmpty | None = None
-    """Name under which the conversations are kept; None is the agent's name."""
+    app_name: Annotated[str, Field(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$")] | None = None
+    """Name under which the conversations are kept; None is the agent's name. It stands in addresses, so it has no slash."""
     live_model: NonEmpty | None = None
     """Gemini Live model of agents that bring no live model; its key is in GEMINI_API_KEY or GOOGLE_API_KEY. None is the local voice."""
     gemini_base_url: NonEmpty | None = None

@@ -50,7 +50,7 @@ def test_the_drawing_in_the_docstring_is_the_tree() -> None:
 
 
 def test_everything_is_exported() -> None:
-    assert {kind.__name__ for kind in KINDS} | {"ErrorFacts", "PublicError", "facts", "public_error"} == set(errors.__all__)
+    assert {kind.__name__ for kind in KINDS} | {"ErrorFacts", "PublicError", "facts", "is_ours", "public_error"} == set(errors.__all__)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -38,6 +38,7 @@ def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatc
         ("LIVE_GATEWAY_PORT", "http", "LIVE_GATEWAY_PORT: input should be a valid integer"),
         ("LIVE_GATEWAY_PORT", "70000", "LIVE_GATEWAY_PORT: input should be less than or equal to 65535"),
         ("LIVE_GATEWAY_LOG_LEVEL", "loud", "LIVE_GATEWAY_LOG_LEVEL: input should be 'debug'"),
+        ("LIVE_GATEWAY_APP_NAME", "a/b", "LIVE_GATEWAY_APP_NAME: string should match pattern"),
         ("LIVE_GATEWAY_HOST", "   ", "LIVE_GATEWAY_HOST: string should have at least 1 character"),
     ],
 )

@@ -67,6 +67,11 @@ def _serve(agent: LlmAgent, settings: Settings) -> None:
 def _artifacts(settings: Settings) -> ArtifactService:
     if settings.artifacts is None and settings.store == "memory://":
         return InMemoryArtifactService()
+    if settings.artifacts is not None:
+        try:
+            settings.artifacts.mkdir(parents=True, exist_ok=True)
+        except OSError as error:  # said now, not when the first file of a conversation is lost
+            raise CommandError(f"artifacts cannot be kept in {settings.artifacts}: {error.strerror or type(error).__name__}") from None
     return DirectoryArtifactService(settings.artifacts or Path(default_path()).parent / "artifacts")
 
 

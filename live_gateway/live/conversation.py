@@ -155,7 +155,7 @@ class Conversation:
 
     def calls_started(self, calls: tuple[FunctionCall, ...], long_running: list[str]) -> None:
         """These calls were accepted and are about to run: record them."""
-        self.turns.tools_started(len(calls))
+        self.turns.tools_started(len(calls), self._now())
         content = model_content(Part(function_call=call) for call in calls)
         self._record(content=content, long_running_tool_ids=long_running)
         self.settle()

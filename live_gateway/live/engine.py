@@ -14,6 +14,7 @@ from live_gateway.content import FunctionCall
 from live_gateway.errors import (
     GatewayError,
     NotDelivered,
+    SessionNotFound,
     SetupTimeout,
     StorageError,
     UpstreamLost,
@@ -72,10 +73,10 @@ class Engine:
         self.connection: LiveConnection
         self.uplink: Uplink
         self.sender: Sender
-        service, session = start.sessions, start.invocation.session
-        self._writer = SessionWriter(service, session, on_stored=self._stored, on_failed=self._not_stored)
-        put, fail = listener.put, self._begin_shutdown
-        self._pipeline = EventPipeline(start.invocation, start.chain, hooks, self._writer, put, self._problem, fail)
+        self._writer = SessionWriter(start.sessions, start.invocation.session, on_stored=self._stored, on_failed=self._not_stored)
+        self._pipeline = EventPipeline(
+            start.invocation, start.chain, hooks, self._writer, listener.put, self._problem, self._begin_shutdown
+        )
         self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered, ToolUpdates(self))
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
         keep, turns = options.config.save_live_blob, self.conversation.turns
@@ -239,6 +240,8 @@ class Engine:
             self._pipeline.stored(event)
 
     def _not_stored(self, event: Event, error: Exception) -> None:
+        if isinstance(error, SessionNotFound):  # somebody deleted it: nothing that follows could be kept either
+            self._begin_shutdown(error)
         if not self.sender.tells(event.id):
             self._pipeline.failed(event, error)
 

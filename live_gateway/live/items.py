@@ -15,7 +15,7 @@ from live_gateway.events import Event
 
 SpeakingState = Literal["listening", "user_speaking", "thinking", "tool", "speaking"]
 ResponseStatus = Literal["completed", "interrupted", "cancelled", "failed"]
-ToolStatus = Literal["running", "progress", "done", "error", "cancelled"]
+ToolStatus = Literal["progress", "done", "error", "cancelled"]
 
 
 class AudioChunk(msgspec.Struct, frozen=True, gc=False):
@@ -100,12 +100,19 @@ class StateChanged:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The model called a tool, which is already running; the stored call comes in the session's order."""
+    """The model called a tool; the stored call comes in the session's order."""
 
     call: str
     name: str
     args: dict[str, Any]
     effect: Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRunning:
+    """The tool of this call has begun."""
+
+    call: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +128,9 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnMetrics:
-    """How long a turn took. Milliseconds from the decision that the user had finished (end of utterance) to the first audio of the answer;
-    `silence_ms` is what the end-of-speech rule had waited before that decision."""
+    """How long a turn took. Milliseconds from the decision that the user had finished (end of utterance) to the first audio of the answer:
+    `tool_ms` of it tools ran, `model_ms` is the rest. `silence_ms` is what the end-of-speech rule had
+    waited before that decision."""
 
     turn: int
     eou_to_first_audio_ms: int | None = None
@@ -168,6 +176,7 @@ LiveItem: TypeAlias = (
     | ResponseEnded
     | StateChanged
     | ToolStarted
+    | ToolRunning
     | ToolFinished
     | TurnMetrics
     | Notice

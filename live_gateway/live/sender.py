@@ -27,7 +27,7 @@ from live_gateway.live.items import SendResult
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.start import LiveStart
 from live_gateway.live.tools import LiveTools
-from live_gateway.live.uplink import Uplink
+from live_gateway.live.uplink import Action, Uplink
 from live_gateway.models.live import LiveConnection
 from live_gateway.sessions.writer import Slot, Storing
 
@@ -109,6 +109,16 @@ class Sender:
         finally:
             self._waited_for.discard(event.id)
 
+    async def hand_over(self, action: Action) -> None:
+        """Have something done that is not recorded (an image, a mark of push to talk). A refusal of the model passes as it is; after any
+        other failure nobody knows whether it has it: `DeliveryUnknown`."""
+        try:
+            await self._uplink.perform(action)
+        except (NotDelivered, GatewayError):
+            raise
+        except Exception as error:
+            raise _unknown(error) from error
+
     def owns(self, event_id: str) -> bool:
         """Whether this event, which was stored, is a message that was sent. Asked once."""
         owned = event_id in self._sent
@@ -165,15 +175,21 @@ class Sender:
             await self._uplink.perform(delivery)
         except (NotDelivered, LiveSessionClosed):
             raise
-        except TimeoutError as error:
-            raise DeliveryUnknown("the connection to the model broke while the message was being sent") from error
         except GatewayError as error:
             raise NotDelivered(str(error)) from error
         except Exception as error:
-            raise DeliveryUnknown(f"sending the message failed ({type(error).__name__}); whether it arrived is not known") from error
+            raise _unknown(error) from error
         finally:
             if not delivery.begun:
                 delivery.leave()
+
+
+def _unknown(error: Exception) -> DeliveryUnknown:
+    if isinstance(error, TimeoutError):
+        return DeliveryUnknown(
+            "the connection to the model broke or stood still while this was being sent; nobody knows whether it arrived"
+        )
+    return DeliveryUnknown(f"sending it failed ({type(error).__name__}); whether it arrived is not known")
 
 
 async def _seq(recorded: Storing | Exception) -> int:

@@ -118,21 +118,24 @@ class LiveSession:
         return await self._running.sender.send(content)
 
     async def send_image(self, data: bytes, mime_type: str) -> None:
-        """Hand over one image of what the user shows. Not stored."""
+        """Hand over one image of what the user shows. Not stored.
+
+        Raises `NotDelivered`, `DeliveryUnknown`, and what the model refuses with.
+        """
         engine = self._running
-        await engine.uplink.perform(lambda: engine.connection.send_image(data, mime_type))
+        await engine.sender.hand_over(lambda: engine.connection.send_image(data, mime_type))
 
     async def activity(self, activity: Activity) -> None:
-        """Push to talk: the user begins or ends to speak."""
+        """Push to talk: the user begins or ends to speak. Raises what `send_image` raises."""
         engine = self._running
         engine.conversation.activity(started=activity is Activity.START)
-        await engine.uplink.perform(lambda: engine.connection.send_activity(activity))
+        await engine.sender.hand_over(lambda: engine.connection.send_activity(activity))
 
     async def end_audio(self) -> None:
-        """The microphone is off; whatever was said is complete."""
+        """The microphone is off; whatever was said is complete. Raises what `send_image` raises."""
         engine = self._running
         if engine.microphone.told_off():
-            await engine.uplink.perform(engine.connection.end_audio)
+            await engine.sender.hand_over(engine.connection.end_audio)
 
     async def last_words(self) -> None:
         """The user has finished: wait until what they said last is written down, at most 2.5 s. To be called before `close`."""

@@ -18,7 +18,7 @@ from live_gateway.agents.llm import LlmAgent
 from live_gateway.content import Content, FunctionCall, FunctionResponse
 from live_gateway.errors import PluginError, ToolResponseNotExpected
 from live_gateway.events import Event, EventActions
-from live_gateway.live.items import ToolFinished, ToolStarted
+from live_gateway.live.items import ToolFinished, ToolRunning, ToolStarted
 from live_gateway.live.streams import Outlet, Streams
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.plugins.tool_call import ToolOutcome, call_tool, merge_outcomes
@@ -62,7 +62,7 @@ class LiveTools:
         agent: LlmAgent,
         invocation: InvocationContext,
         chain: PluginChain,
-        show: Callable[[ToolStarted | ToolFinished], None],
+        show: Callable[[ToolStarted | ToolRunning | ToolFinished], None],
         answered: Callable[[ToolsAnswered], None],
         outlet: Outlet,
     ) -> None:
@@ -151,6 +151,7 @@ class LiveTools:
         self._pending.update((call.id or "", call) for call in calls)
 
     async def _run(self, batch: _Batch, call: FunctionCall) -> None:
+        self._show(ToolRunning(call.id or ""))
         try:
             outcome = await call_tool(self._chain, self._agent, self._invocation, call, self._streams.run_tool)
         except PluginError as error:  # the model still gets its answer

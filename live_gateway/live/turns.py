@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from live_gateway.live.answer_time import AnswerTime
 from live_gateway.live.items import (
     PlaybackMark,
     ResponseAudioEnd,
@@ -83,8 +84,7 @@ class Turns:
         self._awaiting_answer = False
         self._dropping = False
         self._marked = False  # whether the newest answer's interruption is on record
-        self._asked_at: float | None = None
-        self._silence_ms = 0
+        self._time = AnswerTime()
         self._state: SpeakingState = "listening"
         self._playing = False
 
@@ -161,7 +161,7 @@ class Turns:
     def answered_elsewhere(self) -> None:
         """The user's message was answered without the model."""
         self._awaiting_answer = False
-        self._asked_at = None
+        self._time.forget()
 
     def playback(self, mark: PlaybackMark, now: float) -> None:
         """The listener reports how far it played a response. Unknown responses are ignored; counts are clamped to what was sent."""
@@ -184,15 +184,17 @@ class Turns:
         self._answering(now)
         return True
 
-    def tools_started(self, count: int) -> None:
+    def tools_started(self, count: int, now: float) -> None:
         """The model called this many tools."""
         self._tools_running += count
+        self._time.tools_started(count, now)
         self._users_turn_open = False
         self._ensure_turn()
 
     def tool_finished(self, now: float, *, answered: bool) -> None:
         """A tool ended; the model goes on if it was answered."""
         self._tools_running -= 1
+        self._time.tool_finished(now)
         if answered and not self._tools_running:
             self._awaiting_answer = True
 
@@ -241,10 +243,8 @@ class Turns:
         self._marked = False
         response = self._making = self._playback.begin(self._last_response, self._turn, now)
         self._effects.append(ResponseStarted(response.number, response.turn))
-        if self._asked_at is not None:
-            waited = round((now - self._asked_at) * 1000)
-            self._effects.append(TurnMetrics(response.turn, eou_to_first_audio_ms=waited, silence_ms=self._silence_ms))
-            self._asked_at = None
+        if (metrics := self._time.answered(response.turn, now)) is not None:
+            self._effects.append(metrics)
         return response
 
     def _complete(self) -> None:
@@ -290,8 +290,7 @@ class Turns:
 
     def _expect_answer(self, now: float, silence_ms: int) -> None:
         self._awaiting_answer = True
-        self._asked_at = now
-        self._silence_ms = silence_ms
+        self._time.asked(now, silence_ms)
 
     def _settle(self) -> None:
         speaking = bool(self._playback.running)

@@ -76,9 +76,14 @@ class Assembled:
 
 
 def _whole(call: dict[str, str]) -> FunctionCall:
-    args = json.loads(call["arguments"] or "{}")
+    try:
+        args = json.loads(call["arguments"] or "{}")
+        strict = json.dumps(args, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    except RecursionError:
+        raise ValueError("the arguments are nested too deep") from None
     if not isinstance(args, dict):
         raise ValueError("the arguments are no object")
+    args = json.loads(strict)  # what Python reads and no store takes (NaN, half of a surrogate pair) ends here
     return FunctionCall(id=call["id"] or None, name=call["name"], args=args)
 
 

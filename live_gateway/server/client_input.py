@@ -1,7 +1,8 @@
 """What a client says, carried to the live session.
 
 The socket's reader hands everything over at once and never waits: whatever takes time goes through one of two lanes, messages and the rest,
-so that a slow message delays neither push to talk nor a cancelled answer. Before the session is there things wait.
+so that a slow message does not delay push to talk. Stopping an answer has a lane of its own: it takes no time, and waits for nothing that
+does. Before the session is there things wait.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from live_gateway.errors import (
     NotDelivered,
     NotSupported,
     RateLimited,
+    is_ours,
     public_error,
 )
 from live_gateway.live.items import PlaybackMark
@@ -75,6 +77,7 @@ class ClientInput:
         self._live: LiveSession | None = None
         self._messages: Channel[Job] = Channel(LANE)
         self._controls: Channel[Job] = Channel(LANE)
+        self._stops: Channel[Job] = Channel(LANE)
         self._early = EarlyAudio()
         self._push = self._early.push
         self._caught_up = asyncio.Event()
@@ -89,6 +92,7 @@ class ClientInput:
         self._unmute()
         self._messages.close()
         self._controls.close()
+        self._stops.close()
         self._closed.set()
 
     async def run(self, live: LiveSession) -> None:
@@ -99,6 +103,7 @@ class ClientInput:
                 group.create_task(self._catch_up(live), name="early audio")
                 group.create_task(self._work(self._messages, live), name="messages")
                 group.create_task(self._work(self._controls, live), name="controls")
+                group.create_task(self._work(self._stops, live), name="stops")
                 group.create_task(self._acknowledge(), name="input acks")
         finally:
             self.close()
@@ -127,7 +132,7 @@ class ClientInput:
             case InputEnd():
                 self._post(self._controls, self._end_audio)
             case CancelResponse():
-                self._post(self._controls, lambda live: live.interrupt())
+                self._post(self._stops, lambda live: live.interrupt())
             case Playback():
                 self._playback(message)
             case Ping(t0=t0):
@@ -170,7 +175,7 @@ class ClientInput:
             except LiveSessionClosed:
                 continue  # it is ending, which the client is about to be told
             except Exception as problem:  # the edge: one thing a client asked for failed, the session goes on
-                if not isinstance(problem, GatewayError | NotDelivered):
+                if not is_ours(problem):
                     log.error("input_failed", problem)
                 self._say(error(public_error(problem)))
 

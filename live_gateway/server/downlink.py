@@ -10,16 +10,18 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from live_gateway.channel import Channel, ChannelClosed, ChannelFull
 from live_gateway.clock import Clock
+from live_gateway.errors import SlowConsumer, public_error
 from live_gateway.live.items import Failure, LiveItem
 from live_gateway.live.session import LiveSession
 from live_gateway.server.gateway import DONE, GONE, Ending
 from live_gateway.server.guard import TRANSPORT
-from live_gateway.server.outgoing import Message, encode
+from live_gateway.server.outgoing import Message, encode, error
 from live_gateway.telemetry import get_logger
 
 log = get_logger(__name__)
 
 FAREWELL_S = 2.0
+SLOW = public_error(SlowConsumer("This client does not take what it is sent."))
 EARLY_FRAMES = 2048
 """More answers than a client can ask for before it is welcome."""
 
@@ -100,10 +102,14 @@ class Downlink:
         while True:
             await asyncio.sleep(self._send_s / 4)
             if self._sending_since is not None and self._clock.now() - self._sending_since >= self._send_s:
-                self._end(Ending(4002, "slow_consumer", polite=False))
+                self._end(Ending(SLOW.close_code, SLOW.code, encode(error(SLOW, fatal=True))))
 
     async def farewell(self, ending: Ending, last: str | None) -> None:
-        """Say the last thing and close, if anybody is there to be told; else drop the connection at once."""
+        """Say the last thing and close, if anybody is there to be told; else drop the connection at once.
+
+        A client that takes nothing is told too, should it take something again within the time for this; it cannot be told past what lies
+        in the socket already.
+        """
         try:
             async with asyncio.timeout(FAREWELL_S):
                 if ending.polite:

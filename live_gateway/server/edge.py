@@ -63,12 +63,13 @@ class Edge:
 
     def _refusal(self, scope: Scope) -> tuple[int, str, str] | None:
         headers = Headers(scope=scope)
-        host = headers.get("host", "")
+        hosts = headers.getlist("host")
+        host = hosts[0] if len(hosts) == 1 else ""  # of several, what stands before this server may have read another one
         if not self._host_allowed(host):
             return 403, "host_refused", "This server does not answer under this name."
-        origin = headers.get("origin")
+        origins = headers.getlist("origin")
         changes = scope["type"] == "websocket" or scope["method"] not in _SAFE_METHODS
-        if origin is not None and changes and not self._origin_allowed(origin.lower(), host.lower()):
+        if changes and not all(self._origin_allowed(origin.lower(), host.lower()) for origin in origins):
             return 403, "origin_refused", "Pages of this origin may not use this server."
         return None
 

@@ -39,6 +39,7 @@ LARGE_MESSAGES = {"/run_live": 4 * 1024 * 1024}
 """Paths whose clients put images inside JSON, and what a message there may have at most; elsewhere it is what the server says."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class GuardedHTTP(HttpToolsProtocol):
@@ -97,7 +98,7 @@ class GuardedHTTP(HttpToolsProtocol):
 
 
 class GuardedWS(WebSocketsSansIOProtocol):
-    """WebSockets whose peer can neither stay without reading (H1, H2) nor send without end (H3)."""
+    """WebSockets whose peer can neither stay without reading (H1, H2), nor send without end (H3), nor stay without having been let in."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -105,6 +106,13 @@ class GuardedWS(WebSocketsSansIOProtocol):
         if hasattr(socket, "TCP_NOTSENT_LOWAT") and (sock := transport.get_extra_info("socket")) is not None:
             with contextlib.suppress(OSError):  # no TCP socket
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, WRITE_BUFFER)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated and not self.transport.is_closing():
+            # an upgrade that cannot be parsed (a body, a line too long): the parser is done with it, and nobody else would say so
+            self.transport.write(b"".join(self.conn.data_to_send()) or _BAD_REQUEST)
+            self.transport.close()
 
     def handle_connect(self, event: Any) -> None:
         if (large := LARGE_MESSAGES.get(event.path.partition("?")[0])) is not None:
@@ -139,6 +147,7 @@ _OVERRIDDEN: dict[type, tuple[str, ...]] = {
     HttpToolsProtocol: ("connection_made", "connection_lost", "data_received", "on_message_begin", "on_headers_complete"),
     WebSocketsSansIOProtocol: (
         "connection_made",
+        "data_received",
         "handle_connect",
         "handle_ping",
         "handle_cont",

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocket
 
 from live_gateway.agents.config import LiveRunConfig
-from live_gateway.errors import BadMessage, GatewayError, PublicError, RateLimited, SetupTimeout, public_error
+from live_gateway.errors import BadMessage, GatewayError, NotSupported, PublicError, RateLimited, SetupTimeout, public_error
 from live_gateway.live.items import Notice
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import VoiceActivityConfig
@@ -33,6 +33,8 @@ log = get_logger(__name__)
 ANONYMOUS = "user"
 """Whose sessions these are when a client does not say who it is."""
 FEATURES = ["playback", "events", "ptt", "images"]
+NOT_OFFERED = ("ticket", "resume", "last_seq", "playing")
+"""Fields of hello that are known and do nothing here, of which a client is told so."""
 CHUNK_MS = 40
 MAX_BAD_FRAMES = 10
 
@@ -139,6 +141,8 @@ class LiveSocket:
         elif isinstance(message, Hello):
             self._input = ClientInput(self._downlink.say, self._clock, message.input)
             self._hello = message
+            if unused := [name for name in NOT_OFFERED if getattr(message, name) is not None]:
+                self._downlink.say(error(public_error(NotSupported(f"hello: this server does not carry out {', '.join(unused)}."))))
             self._greeted.set()
         else:
             raise BadMessage("The first message is hello.")

@@ -30,6 +30,7 @@ from live_gateway.live.items import (
     StateChanged,
     Stored,
     ToolFinished,
+    ToolRunning,
     ToolStarted,
     TranscriptUpdate,
     TurnMetrics,
@@ -122,10 +123,12 @@ class Outgoing:
         return message
 
     def _heard(self, event: Event, heard: Mapping[str, Any]) -> Message:
-        """Without the text where the transcript lies too far back: a client keeps the text it has."""
+        """Without the text where the transcript lies too far back: a client keeps the text it has. Never more than the text has: what was
+        heard was counted before a plugin took words out of it."""
         item = str(heard.get("item", ""))
         known = self._said.get(item) or {"type": "transcript", "item": item, "role": "model", "author": event.author, "final": True}
-        return known | {"revision": HEARD, "heard_chars": heard.get("chars", 0)}
+        chars = heard.get("chars", 0)
+        return known | {"revision": HEARD, "heard_chars": min(chars, len(known["text"])) if "text" in known else chars}
 
     def _event_frame(self, event: Event) -> str:
         head = encode({"type": "event"} | (self._stamp(event) if event.seq else {}))
@@ -150,6 +153,8 @@ def volatile(item: LiveItem) -> Message:
             return {"type": "state", "state": state}
         case ToolStarted(call, name, args, effect):
             return _tool_call(call, name, args, effect) | {"pending": True}
+        case ToolRunning(call):
+            return {"type": "tool.update", "call": call, "status": "running", "pending": True}
         case ToolFinished():
             return _tool_finished(item)
         case TurnMetrics():

@@ -15,6 +15,7 @@ from live_gateway.errors import ConfigurationError
 from live_gateway.server.gateway import Gateway
 from live_gateway.server.guard import GuardedHTTP, GuardedWS, check_server
 from live_gateway.server.wire import MAX_MESSAGE
+from live_gateway.voice.local import LocalVoice
 
 PING_S = 20.0
 UNACKNOWLEDGED_MS = 20_000
@@ -80,11 +81,11 @@ class GatewayServer(uvicorn.Server):
         self._address = address
         self._on_ready = on_ready
         self._leaving = False
+        self._voice_is_kept = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
-        gc.collect()
-        gc.freeze()  # what is loaded by now stays: looking through it again and again would only stall the loop
+        _keep_what_is_loaded()
         if self.started and self._on_ready is not None:
             self._on_ready(self._address)
 
@@ -97,7 +98,16 @@ class GatewayServer(uvicorn.Server):
         if self._leaving:
             await self._gateway.drain(DRAIN_S)
             return True
+        if not self._voice_is_kept and LocalVoice.shared().loaded:  # which may be long after the start
+            self._voice_is_kept = True
+            _keep_what_is_loaded()
         return await super().on_tick(counter)
+
+
+def _keep_what_is_loaded() -> None:
+    """What is loaded by now stays: looking through it again and again for garbage would only stall the loop."""
+    gc.collect()
+    gc.freeze()
 
 
 def address_of(listener: socket.socket) -> str:

@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from live_gateway.errors import GatewayError, NotSupported, PublicError, RateLimited, SessionNotFound, SetupTimeout, public_error
 from live_gateway.live.items import Notice
 from live_gateway.runner import Runner
-from live_gateway.server.downlink import FAREWELL_S, Downlink
+from live_gateway.server.downlink import FAREWELL_S, SLOW, Downlink
 from live_gateway.server.duration import DURATION_LIMIT, limited
 from live_gateway.server.event_frames import EventFrames, error_frame, notice_frame
 from live_gateway.server.gateway import GONE, Ending, Gateway
@@ -39,6 +39,7 @@ _LEAVING: Final = {
     "drain": "The server is going down; connect again.",
     TAKEN_OVER.code: TAKEN_OVER.message,
     DURATION_LIMIT.code: DURATION_LIMIT.message,
+    SLOW.code: SLOW.message,
 }
 _QUIET: Final = frozenset({1000, 1009})
 """Close codes that nothing is said about before."""

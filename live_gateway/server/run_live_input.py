@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias, assert_never
 
 from live_gateway.channel import Channel, ChannelClosed, ChannelFull
-from live_gateway.errors import GatewayError, LiveSessionClosed, NotDelivered, RateLimited
+from live_gateway.errors import LiveSessionClosed, RateLimited, is_ours
 from live_gateway.events import USER, Event, EventActions
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import Activity
@@ -67,7 +67,7 @@ class RunLiveInput:
             except LiveSessionClosed:
                 continue  # it is ending, which the client is about to be told
             except Exception as problem:  # the edge: one thing a client asked for failed, the session goes on
-                if not isinstance(problem, GatewayError | NotDelivered):
+                if not is_ours(problem):
                     log.error("input_failed", problem)
                 self._refuse(problem)
 

@@ -69,3 +69,10 @@ def test_it_says_where_it_is_what_is_missing_and_what_to_do_next(capsys: pytest.
         "Try it from another terminal: live-gateway talk FILE.wav --url ws://127.0.0.1:8080/live",
         "Stop with Ctrl-C.",
     ]
+
+
+async def test_a_directory_of_artifacts_that_cannot_be_had_is_said_at_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    wanted = str(tmp_path / "file" / "artifacts")
+    assert await asyncio.to_thread(main, ["serve", "--port", "0", "--store", "memory://", "--artifacts", wanted]) == 2
+    assert f"artifacts cannot be kept in {wanted}: Not a directory" in capsys.readouterr().err

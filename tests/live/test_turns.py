@@ -198,7 +198,7 @@ def test_the_state_follows_the_conversation() -> None:
     states()
     turns.speech_ended(500, 1.0)
     states()
-    turns.tools_started(1)
+    turns.tools_started(1, 1.0)
     states()
     turns.tool_finished(1.5, answered=True)
     states()
@@ -213,9 +213,23 @@ def test_the_first_audio_reports_how_long_the_user_waited() -> None:
     turns.speech_started(0.0)
     turns.speech_ended(500, 1.0)
     turns.audio(SECOND, 1.12)
-    assert of_kind(turns.take(), TurnMetrics) == [TurnMetrics(1, eou_to_first_audio_ms=120, silence_ms=500)]
+    assert of_kind(turns.take(), TurnMetrics) == [TurnMetrics(1, eou_to_first_audio_ms=120, silence_ms=500, model_ms=120)]
     turns.audio(SECOND, 1.2)
     assert of_kind(turns.take(), TurnMetrics) == []
+
+
+def test_of_the_wait_it_says_how_much_went_to_tools() -> None:
+    turns = Turns(marks=False)
+    turns.speech_started(0.0)
+    turns.tools_started(1, 0.5)  # of an earlier question, and still running
+    turns.speech_ended(500, 1.0)
+    turns.tool_finished(1.25, answered=True)
+    turns.tools_started(2, 1.5)
+    turns.tool_finished(1.75, answered=False)
+    turns.tool_finished(2.5, answered=True)
+    turns.audio(SECOND, 3.0)
+    expected = TurnMetrics(1, eou_to_first_audio_ms=2000, silence_ms=500, model_ms=750, tool_ms=1250)
+    assert of_kind(turns.take(), TurnMetrics) == [expected]
 
 
 # report: A25
@@ -306,7 +320,7 @@ class AnyConversation(RuleBasedStateMachine):
 
     @rule()
     def tool_called(self) -> None:
-        self.turns.tools_started(1)
+        self.turns.tools_started(1, self.now)
         self.tools += 1
 
     @rule(answered=st.booleans())

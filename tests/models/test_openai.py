@@ -101,11 +101,18 @@ async def test_a_stream_gives_pieces_and_then_the_whole_with_calls_from_fragment
     assert server.asked[0][2]["stream_options"] == {"include_usage": True}
 
 
-@pytest.mark.parametrize("arguments", ["{", "[1]"])
+@pytest.mark.parametrize("arguments", ["{", "[1]", '{"x": NaN}', '{"x": 1e400}', '{"x": ' + "[" * 100_000])
 async def test_arguments_that_do_not_parse_are_an_error_code(arguments: str) -> None:
     async with provider(Reply(body=completion("tool_calls", tool_calls=[tool_call("1", "t", arguments)]))) as server:
         (response,) = await ask(server.url)
     assert (response.content, response.error_code) == (None, "MALFORMED_FUNCTION_CALL")
+
+
+async def test_half_of_a_surrogate_pair_in_arguments_becomes_a_question_mark() -> None:
+    arguments = '{"x": "half \\ud83d", "y": "whole \\ud83d\\ude00"}'
+    async with provider(Reply(body=completion("tool_calls", tool_calls=[tool_call("1", "t", arguments)]))) as server:
+        (response,) = await ask(server.url)
+    assert function_calls(response.content)[0].args == {"x": "half ?", "y": "whole 😀"}
 
 
 async def test_a_filtered_answer_says_so() -> None:

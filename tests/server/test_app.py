@@ -21,12 +21,14 @@ from websockets.typing import Subprotocol
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.errors import ConfigurationError
 from live_gateway.runner import Runner
+from live_gateway.server import run
 from live_gateway.server.app import create_app, static_dir
 from live_gateway.server.edge import Edge, host_name
 from live_gateway.server.gateway import ServerConfig
 from live_gateway.server.run import listen
 from live_gateway.testing.scripted_live import ScriptedLiveModel
 from live_gateway.testing.steps import expect_content, say
+from live_gateway.voice.local import LocalVoice
 from tests.support.running_server import RunningServer
 
 
@@ -120,6 +122,12 @@ async def test_hosts(host: str, status: int) -> None:
     app = create_app(runner(), ServerConfig(hosts=("gateway.example.org",)))
     async with client_of(app) as client:
         assert (await client.get("/livez", headers={"Host": host})).status_code == status
+
+
+async def test_a_request_with_two_hosts_has_none() -> None:
+    async with client_of(create_app(runner())) as client:
+        answer = await client.get("/livez", headers=[("Host", "localhost"), ("Host", "evil.example")])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "host_refused")
 
 
 @pytest.mark.parametrize("host", ["", "a b", "[::1", "x:y", "@"])
@@ -276,3 +284,19 @@ async def test_a_signal_tells_every_client_and_ends_the_process(sign: signal.Sig
             await process.wait()
     assert closed.value.rcvd is not None
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1012, "drain")
+
+
+async def test_a_voice_that_was_loaded_after_the_start_is_kept_out_of_the_garbage_collection_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Voice:
+        loaded = False
+
+    kept: list[bool] = []
+    monkeypatch.setattr(LocalVoice, "shared", lambda: Voice)
+    monkeypatch.setattr(run, "_keep_what_is_loaded", lambda: kept.append(Voice.loaded))
+    async with RunningServer(create_app(runner())) as server:
+        await server.server.on_tick(1)
+        assert kept == [False]
+        Voice.loaded = True
+        await server.server.on_tick(1)
+        await server.server.on_tick(2)
+        assert kept == [False, True]

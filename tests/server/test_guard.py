@@ -169,3 +169,11 @@ def test_the_installed_server_can_be_guarded(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delattr("uvicorn.protocols.websockets.websockets_sansio_impl.WebSocketsSansIOProtocol.handle_cont")
     with pytest.raises(ConfigurationError, match="handle_cont"):
         check_server()
+
+
+@pytest.mark.parametrize("header", [b"Content-Length: 5", b"X: " + bytes([120]) * 16_000], ids=["a body", "a long line"])
+async def test_an_upgrade_that_is_none_is_answered_and_closed(header: bytes) -> None:
+    async with BareServer(hello_world) as server, raw(server.port) as client:
+        await asyncio.get_running_loop().sock_sendall(client, HANDSHAKE.replace(b"Host:", header + b"\r\nHost:"))
+        answer = await closed_after(client, 5)
+        assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 "))

@@ -376,7 +376,9 @@ async def test_tool_messages_come_at_once_and_again_with_their_number() -> None:
             while not messages or not (messages[-1]["type"] == "transcript" and messages[-1]["role"] == "model" and messages[-1]["final"]):
                 frame = await client.receive()
                 messages += [frame] if isinstance(frame, dict) else []
-    tools = [frame for frame in messages if frame["type"].startswith("tool.") and frame.get("status") != "running"]
+    running = {"type": "tool.update", "call": "c1", "status": "running", "pending": True}
+    assert [frame for frame in messages if frame.get("status") == "running"] == [running]
+    tools = [frame for frame in messages if frame["type"].startswith("tool.") and frame != running]
     at_once = [frame for frame in tools if frame.get("pending")]
     stored = [frame for frame in tools if "seq" in frame]
     for frames in (at_once, stored):

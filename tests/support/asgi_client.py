@@ -97,6 +97,10 @@ class AsgiClient:
         """Take nothing more of what the server sends."""
         self._reading.clear()
 
+    def read_on(self) -> None:
+        """Take again what the server sends."""
+        self._reading.set()
+
     def say(self, kind: str, **fields: Any) -> None:
         """Send a message."""
         self.text(json.dumps({"type": kind, **fields}))

@@ -292,7 +292,7 @@ class _Storm:
         self._group.create_task(self._marking(activity))
 
     async def _marking(self, activity: Activity) -> None:
-        with contextlib.suppress(GatewayError, NotDelivered, TimeoutError):
+        with contextlib.suppress(GatewayError, NotDelivered, DeliveryUnknown):
             await self._live.activity(activity)
 
     async def _interrupt(self, _: None) -> None:
