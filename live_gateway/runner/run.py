@@ -75,6 +75,7 @@ class TextRun:
         self._place: Literal["message", "before_run", "agent", "end"] = "message"
         self._invocation: InvocationContext | None = None
         self._turn: AsyncIterator[Event] | None = None
+        self._said: list[Event] = []
         self._owes_after_run = False
 
     @property
@@ -88,8 +89,9 @@ class TextRun:
             self._place = "end"  # whatever fails from here to the agent ends the run
             self._invocation, said = await self._begin()
             self._place = "before_run"
-            if said is not None and self._request.yield_user_message:
-                return said
+            self._said = said if self._request.yield_user_message else []
+        if self._said:
+            return self._said.pop(0)
         invocation = self._invocation
         if invocation is None:
             raise StopAsyncIteration
@@ -123,7 +125,7 @@ class TextRun:
             log.error("after_run_failed", error, session=self._request.session_id)
         return shown
 
-    async def _begin(self) -> tuple[InvocationContext, Event | None]:
+    async def _begin(self) -> tuple[InvocationContext, list[Event]]:
         """Open the session, choose the agent, store the user's message."""
         parts, request = self._parts, self._request
         session = await parts.open_session(request.user_id, request.session_id)
@@ -141,7 +143,8 @@ class TextRun:
             memory=parts.memory_access(request.user_id),
             start=agent_starter(parts.chain),
         )
-        return invocation, await store_message(invocation, parts.chain, parts.sessions, request.state_delta, history.open_scope)
+        said = await store_message(invocation, parts.chain, parts.sessions, request.state_delta, history.open_scope, history.questions)
+        return invocation, said
 
     async def _answer_instead(self, invocation: InvocationContext, content: Content) -> Event:
         """A plugin answered: its content is the agent's one event."""
