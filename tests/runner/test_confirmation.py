@@ -117,7 +117,7 @@ async def test_results_come_before_questions_and_questions_in_call_order() -> No
         return "seen"
 
     wanted = calls(call("pay", "c1", amount=1), call("look", "c2"), call("pay", "c3", amount=3), call("pay", "c4", amount=4))
-    runner, first = await asked(bot(wanted, "Done.", tools=[till.tool(), look]))
+    _, first = await asked(bot(wanted, "Done.", tools=[till.tool(), look]))
     assert results(first) == [("c2", {"result": "seen"})]
     assert [about(each)["id"] for each in questions(first)] == ["c1", "c3", "c4"]
     assert [bool(event.function_responses) for event in first] == [False, True, False]
