@@ -18,11 +18,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, digest, function_responses
-from live_gateway.errors import InvalidInput, ToolResponseNotExpected
+from live_gateway.errors import DuplicateEvent, InvalidInput, ToolResponseNotExpected
 from live_gateway.events import USER, Event
 
 CONFIRM = "adk_request_confirmation"
 """The name of the call that asks."""
+
+_DECISION = "decision-"
 
 INTERRUPTED_S = 600.0
 """An approved call without a result is taken for interrupted after so many seconds; until then it may still be running somewhere."""
@@ -67,6 +69,7 @@ class Decision:
             invocation_id=invocation_id,
             timestamp=time.time() if timestamp is None else timestamp,
             content=Content(role=USER, parts=[Part(function_response=self.response())]),
+            custom_metadata={"decided": {"call": self.question.call.id or "", "confirmed": self.confirmation.confirmed}},
         )
 
     def response(self) -> FunctionResponse:
@@ -98,12 +101,17 @@ def interruption(question: Question) -> Event:
 
 def decision_id(question_id: str) -> str:
     """Id of the one event that may settle a question."""
-    return f"decision-{question_id}"
+    return f"{_DECISION}{question_id}"
 
 
-def rejected(call: FunctionCall) -> str:
-    """What the model is told of a call that was rejected."""
-    return f"the call of tool {call.name!r} was rejected by the user"
+def was_decided(event: Event, error: Exception) -> bool:
+    """Whether an event was not stored because what it says about a question was said before, by somebody else."""
+    return isinstance(error, DuplicateEvent) and event.id.startswith(_DECISION)
+
+
+def rejected(tool: str | None) -> str:
+    """What the model is told when a call of a tool was rejected."""
+    return f"the call of tool {tool!r} was rejected by the user"
 
 
 def question_parts(asks: Iterable[tuple[FunctionCall, ToolConfirmation]], signatures: Mapping[str, bytes] | None = None) -> list[Part]:
@@ -181,6 +189,25 @@ class Questions:
                 self._answer(event, response, self._open.pop(response.id or ""))
             elif response.id in self._calls and event.author != USER:
                 self._settle(response.id or "")
+
+    def add(self, question: Question) -> None:
+        """A question is open that no event need be read for."""
+        self._open[question.id] = question
+
+    def get(self, question_id: str) -> Question | None:
+        """The open question of an id."""
+        return self._open.get(question_id)
+
+    def remove(self, question_id: str) -> None:
+        """A question is open no longer."""
+        self._open.pop(question_id, None)
+
+    def remove_about(self, call_ids: Collection[str] | None) -> list[Question]:
+        """Close the questions about these calls, or all; those that were open."""
+        found = [question for question in self._open.values() if call_ids is None or question.call.id in call_ids]
+        for question in found:
+            del self._open[question.id]
+        return found
 
     def waiting(self, call_id: str) -> Question | None:
         """The question about a call, while it is open."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from live_gateway.cancellation import ForeignCancellation, foreign_code
 from live_gateway.clock import Clock
+from live_gateway.confirmation import was_decided
 from live_gateway.content import FunctionCall
 from live_gateway.errors import (
     GatewayError,
@@ -154,6 +155,9 @@ class Engine:
     def cancel_tools(self, ids: tuple[str, ...]) -> None:
         self._tools.cancel(ids)
 
+    def interrupt_tools(self) -> None:
+        self._tools.interrupt()
+
     def arm(self, deadline: float | None) -> None:
         if self._timer is not None:
             if self._timer.when() == deadline:
@@ -230,11 +234,15 @@ class Engine:
             await self._writer.drain(STORE_S)
 
     def _stored(self, event: Event) -> None:
+        if (decision := self._tools.approvals.stored(event.id)) is not None:
+            self.conversation.call_resumed()
+            self._tools.carry_out(decision)
         if not self.sender.owns(event.id) or self._options.yield_user_message:
             self._pipeline.stored(event)
 
     def _not_stored(self, event: Event, error: Exception) -> None:
-        if not self.sender.tells(event.id):
+        self._tools.approvals.not_stored(event.id, error)
+        if not self.sender.tells(event.id) and not was_decided(event, error):
             self._pipeline.failed(event, error)
 
     def _problem(self, error: Exception) -> None:

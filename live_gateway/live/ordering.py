@@ -73,6 +73,10 @@ class ChronologicalRelease:
             return self._hold(event)
         return [event]
 
+    def release(self) -> list[Event]:
+        """All held events, oldest first; the words that are open go on. For what must not wait for them."""
+        return self._release_all()
+
     def refused(self, event: Event) -> list[Event]:
         """A plugin refused this event, so it is not recorded. What waited for it waits no longer and is given back."""
         if event.turn_complete or event.interrupted:

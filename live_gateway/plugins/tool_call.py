@@ -94,7 +94,7 @@ async def carry_out(
     question, confirmation = decision.question, decision.confirmation
     if confirmation.confirmed:
         return await call_tool(chain, agent, invocation, question.call, run, as_asked(confirmation, question))
-    return failure_of(question.call, rejected(question.call))
+    return failure_of(question.call, rejected(question.call.name))
 
 
 def failure_of(call: FunctionCall, text: str) -> ToolOutcome:
