@@ -124,9 +124,7 @@ class Engine:
         """Microphone audio: never waits. A gap is announced once it is over."""
         self.uplink.push_audio(pcm)
         self._kept.heard(pcm)
-        if self.uplink.dropping:
-            return
-        if dropped_ms := self.uplink.take_dropped_ms():
+        if not self.uplink.dropping and (dropped_ms := self.uplink.take_dropped_ms()):
             self._listener.put(Notice("warning", "audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))
 
     # What the conversation asks for.
@@ -234,9 +232,7 @@ class Engine:
             await self._writer.drain(STORE_S)
 
     def _stored(self, event: Event) -> None:
-        if (decision := self._tools.approvals.stored(event.id)) is not None:
-            self.conversation.call_resumed()
-            self._tools.carry_out(decision)
+        self._tools.event_stored(event.id, self.conversation.call_resumed)
         if not self.sender.owns(event.id) or self._options.yield_user_message:
             self._pipeline.stored(event)
 

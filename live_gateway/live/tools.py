@@ -115,8 +115,12 @@ class LiveTools:
             self._show_call(call)
         self._launch(_Batch(calls))
 
-    def carry_out(self, decision: Decision) -> None:
-        """Run or reject the call that a decision is about. Like `start`, for the one call."""
+    def event_stored(self, event_id: str, resumes: Callable[[], None]) -> None:
+        """If this event is a decision, it takes effect: the call is run or rejected, like one of `start`. resumes: called before."""
+        decision = self.approvals.stored(event_id)
+        if decision is None:
+            return
+        resumes()
         call = decision.question.call
         if decision.confirmation.confirmed:
             self._show(ToolFinished(call.id or "", "running", 0))
