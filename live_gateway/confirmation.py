@@ -209,6 +209,10 @@ class Questions:
             del self._open[question.id]
         return found
 
+    def open(self) -> list[Question]:
+        """What waits for a decision, in the order in which it was asked."""
+        return list(self._open.values())
+
     def waiting(self, call_id: str) -> Question | None:
         """The question about a call, while it is open."""
         return next((question for question in self._open.values() if question.call.id == call_id), None)
