@@ -146,7 +146,7 @@ class LiveTools:
                 if call_id not in batch.outcomes and self._interruptible(call):
                     batch.interrupted.add(call_id)
                     batch.tasks[call_id].cancel()
-                    self._finish(batch, call, failure_of(call, CANCELLED))
+                    self._finish(batch, call, failure_of(call, CANCELLED, reason="the user interrupted"))
 
     def cancel(self, ids: Sequence[str]) -> None:
         """The model no longer wants these answered: calls that run, and calls whose answer was to come from outside."""

@@ -97,9 +97,9 @@ async def carry_out(
     return failure_of(question.call, rejected(question.call.name))
 
 
-def failure_of(call: FunctionCall, text: str) -> ToolOutcome:
-    """The outcome of a call that was not run, or not to its end. text: for the model."""
-    response = FunctionResponse(id=call.id, name=call.name, response={"error": text})
+def failure_of(call: FunctionCall, text: str, **more: str) -> ToolOutcome:
+    """The outcome of a call that was not run, or not to its end. text, more: for the model."""
+    response = FunctionResponse(id=call.id, name=call.name, response={"error": text, **more})
     return ToolOutcome(call=call, response=response, actions=EventActions(), status="error", error=text, ms=0)
 
 
