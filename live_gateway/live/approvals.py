@@ -26,6 +26,15 @@ class Outs:
     elsewhere: Callable[[FunctionCall], None]
 
 
+@dataclass(slots=True)
+class _Deciding:
+    """A decision on its way to the store. handed_in: the store has been asked. cancelled: the model does not want the call any more."""
+
+    decision: Decision
+    handed_in: bool = False
+    cancelled: bool = False
+
+
 class Approvals:
     """The open questions of one live session, and the decisions that are on their way to the store."""
 
@@ -34,8 +43,7 @@ class Approvals:
         self._invocation_id = invocation_id
         self._outs = outs
         self._questions = Questions()
-        self._deciding: dict[str, Decision] = {}
-        self._handed_in: set[str] = set()
+        self._deciding: dict[str, _Deciding] = {}
 
     def ask(self, outcomes: Sequence[ToolOutcome]) -> tuple[Part, ...]:
         """The calls that ask for what waits in these outcomes, in their order. They are open from now on."""
@@ -72,48 +80,63 @@ class Approvals:
         """These are being decided: nobody else here decides about them."""
         for decision in decisions:
             self._questions.remove(decision.question.id)
-            self._deciding[decision_id(decision.question.id)] = decision
+            self._deciding[decision_id(decision.question.id)] = _Deciding(decision)
 
     def hand_in(self, decisions: Sequence[Decision]) -> None:
         """The store is about to get these. Raises `ToolResponseNotExpected` where a call was cancelled meanwhile."""
-        ids = {decision_id(decision.question.id) for decision in decisions}
-        if not ids <= self._deciding.keys():
+        deciding = [self._deciding.get(decision_id(decision.question.id)) for decision in decisions]
+        if None in deciding:
             raise ToolResponseNotExpected("the call was cancelled")
-        self._handed_in |= ids
+        for one in deciding:
+            if one is not None:
+                one.handed_in = True
 
     def give_back(self, decisions: Sequence[Decision]) -> None:
         """Those that were not handed in are open again, unless their calls were cancelled meanwhile."""
         for decision in decisions:
             event_id = decision_id(decision.question.id)
-            if event_id not in self._handed_in and self._drop(event_id) is not None:
+            if (deciding := self._deciding.get(event_id)) is not None and not deciding.handed_in:
+                del self._deciding[event_id]
                 self._questions.add(decision.question)
 
     def stored(self, event_id: str) -> Decision | None:
         """The decision that takes effect now that this event is stored."""
-        return self._drop(event_id)
+        deciding = self._deciding.pop(event_id, None)
+        if deciding is not None and deciding.cancelled:
+            self._outs.cancelled(deciding.decision.question.call, None)
+            return None
+        return deciding.decision if deciding is not None else None
 
     def not_stored(self, event_id: str, error: Exception) -> None:
         """This event was not stored."""
-        decision = self._deciding.get(event_id)
-        if decision is None:
+        deciding = self._deciding.pop(event_id, None)
+        if deciding is None:
             return
+        question = deciding.decision.question
         if isinstance(error, DuplicateEvent):
-            self._drop(event_id)
-            self._outs.elsewhere(decision.question.call)
+            if not deciding.cancelled:
+                self._outs.elsewhere(question.call)
+        elif deciding.cancelled:
+            self._outs.cancelled(question.call, event_id)
         else:
-            self._handed_in.discard(event_id)
-            self.give_back([decision])
+            self._questions.add(question)
 
-    def cancel(self, call_ids: Collection[str] | None = None) -> None:
-        """The calls of these ids, or all, are no longer to run."""
+    def cancel(self, call_ids: Collection[str]) -> None:
+        """The model no longer wants these calls. One whose decision is on its way to the store is cancelled when that has arrived."""
         for question in self._questions.remove_about(call_ids):
             self._outs.cancelled(question.call, decision_id(question.id))
-        for event_id, decision in list(self._deciding.items()):
-            if call_ids is None or decision.question.call.id in call_ids:
-                free = event_id not in self._handed_in
-                self._drop(event_id)
-                self._outs.cancelled(decision.question.call, event_id if free else None)
+        for event_id, deciding in list(self._deciding.items()):
+            call = deciding.decision.question.call
+            if call.id in call_ids and deciding.handed_in:
+                deciding.cancelled = True
+            elif call.id in call_ids:
+                del self._deciding[event_id]
+                self._outs.cancelled(call, event_id)
 
-    def _drop(self, event_id: str) -> Decision | None:
-        self._handed_in.discard(event_id)
-        return self._deciding.pop(event_id, None)
+    def cancel_all(self) -> None:
+        """The session ends, and waits for nothing."""
+        for question in self._questions.remove_about(None):
+            self._outs.cancelled(question.call, decision_id(question.id))
+        for event_id, deciding in self._deciding.items():
+            self._outs.cancelled(deciding.decision.question.call, None if deciding.handed_in else event_id)
+        self._deciding.clear()

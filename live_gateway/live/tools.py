@@ -166,7 +166,7 @@ class LiveTools:
         for batch in list(self._batches):
             for call in batch.calls:
                 self._cancel(batch, call)
-        self.approvals.cancel()
+        self.approvals.cancel_all()
         return [*self._alive, *self._streams.cancel_all()]
 
     def claim(self, responses: Sequence[FunctionResponse]) -> tuple[FunctionCall, ...]:
