@@ -50,6 +50,7 @@ class Seen:
     kept: list[Event] = field(default_factory=list)
     calls: dict[str, str] = field(default_factory=dict)
     tasks_left: int = 0
+    at_rest: bool = False
     troubled: bool = False
 
 
@@ -155,6 +156,7 @@ async def weather(gusts: list[Gust], *, comes_to_rest: bool) -> Seen:
         seen.sessions.repair()
         if comes_to_rest:
             await asyncio.sleep(60)
+            seen.at_rest = True
             seen.calm = [each.id for each in seen.model.connection.answers]
             seen.before_end = [call_id for call_id, _ in results(await stored(runner))]
     seen.tasks_left = len(asyncio.all_tasks()) - 1
@@ -182,8 +184,10 @@ def check(seen: Seen) -> None:
         elif runs[call_id] and not seen.troubled:
             assert asked[call_id] == 1, "it ran and nobody was asked"
         if not seen.troubled and call_id in begun:
-            if call_id in seen.elsewhere:  # a run that was given up leaves an approved call without a result
-                assert recorded[call_id] <= 1
+            if call_id in seen.elsewhere:
+                # a run that was given up leaves an approved call without a result; a session that ends while a decision of its own is
+                # on the way to the store says that the call was cancelled, and does not wait for who was first
+                assert recorded[call_id] <= (1 if seen.at_rest else 2)
                 continue
             assert recorded[call_id] == 1, "not exactly one response in the record"
             if call_id in approved and seen.before_end and call_id not in seen.uncalled:
