@@ -12,8 +12,9 @@ from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.agents.services import ArtifactAccess, MemoryAccess
 from live_gateway.artifacts.base import ArtifactService
+from live_gateway.confirmation import Decision
 from live_gateway.content import Content
-from live_gateway.errors import ConfigurationError
+from live_gateway.errors import AgentError, ConfigurationError
 from live_gateway.events import Event, new_invocation_id, replace
 from live_gateway.flow.agent_turn import agent_starter, start_turn
 from live_gateway.flow.closing import close, has_ended
@@ -131,6 +132,7 @@ class TextRun:
         session = await parts.open_session(request.user_id, request.session_id)
         history = parts.recent.keep(session)
         caller = history.caller(request.message)
+        _check_agents(parts.tree, history.questions.decisions(request.message))
         invocation = InvocationContext(
             app_name=parts.app_name,
             user_id=request.user_id,
@@ -183,6 +185,13 @@ def _stamped(event: Event, invocation: InvocationContext) -> Event:
     if said and event.output is not None:
         event = replace(event, output=None)
     return event if event.invocation_id == invocation.invocation_id else replace(event, invocation_id=invocation.invocation_id)
+
+
+def _check_agents(tree: AgentTree, decisions: Sequence[Decision]) -> None:
+    """Raise `AgentError` where the agent that asked is gone; its question stays open."""
+    for decision in decisions:
+        if tree.find(decision.question.agent) is None:
+            raise AgentError(f"agent {decision.question.agent!r}, which asked about {decision.question.call.name!r}, is not here any more")
 
 
 def _choose(tree: AgentTree, session: Session, caller: Caller | None) -> Agent:

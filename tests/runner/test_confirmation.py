@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from live_gateway.agents.context import ToolContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.confirmation import CONFIRM, INTERRUPTED, INTERRUPTED_S
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, function_calls, model_content, user_content
-from live_gateway.errors import InvalidInput, ToolResponseNotExpected
+from live_gateway.errors import AgentError, InvalidInput, ToolResponseNotExpected
 from live_gateway.events import Event, replace
 from live_gateway.models.base import ModelResponse
 from live_gateway.plugins.base import Plugin
+from live_gateway.plugins.call_limit import CallLimitPlugin
 from live_gateway.runner import Runner
 from live_gateway.testing.scripted_model import calls
 from live_gateway.tools.function import FunctionTool, tool
@@ -356,6 +358,39 @@ async def test_an_answer_to_the_call_itself_runs_nothing() -> None:
     direct = Content(role="user", parts=[Part(function_response=FunctionResponse(id="c1", name="pay", response={"executed": True}))])
     await run(runner, direct)
     assert till.paid == []
+
+
+# contract: HITL-09
+async def test_a_question_whose_agent_is_gone_stays_open_until_it_is_back() -> None:
+    till = Till()
+    runner, first = await asked(bot(call("pay", "c1", amount=1), "Paid.", tools=[till.tool()]))
+    before = await stored(runner)
+    renamed = Runner(app_name="app", agent=bot("Hello.", name="other", tools=[till.tool()]), session_service=runner.session_service)
+    with pytest.raises(AgentError, match="'bot'"):
+        await run(renamed, yes(*questions(first)))
+    assert await stored(runner) == before
+    await run(runner, yes(*questions(first)))
+    assert till.paid == [1]
+
+
+async def test_a_call_that_was_approved_is_no_further_call_for_a_limit() -> None:
+    till = Till()
+    agent = bot(call("pay", "c1", amount=1), "Paid.", tools=[till.tool()])
+    runner, first = await asked(agent, plugins=[CallLimitPlugin(tool_calls=1)])
+    await run(runner, yes(*questions(first)))
+    assert till.paid == [1]
+
+
+async def test_a_tool_that_gives_pieces_asks_first_too() -> None:
+    @tool(require_confirmation=True)
+    async def count(to: int) -> AsyncIterator[str]:
+        """Count."""
+        for number in range(to):
+            yield str(number)
+
+    runner, first = await asked(bot(call("count", "c1", to=3), "Counted.", tools=[count]))
+    assert results(first) == []
+    assert results(await run(runner, yes(*questions(first)))) == [("c1", {"result": "012"})]
 
 
 async def test_a_question_that_was_not_stored_is_not_open() -> None:
