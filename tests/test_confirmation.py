@@ -117,7 +117,12 @@ def test_questions_that_count_for_nothing() -> None:
     asked = asking()
     question_id = asked.function_calls[0].id or ""
     unlisted = Event(author="bot", content=asked.content)
-    broken = [{}, {"originalFunctionCall": None}, {"originalFunctionCall": {"id": 1}}, {"originalFunctionCall": {"id": "c1"}}]
+    broken: list[dict[str, Any]] = [
+        {},
+        {"originalFunctionCall": None},
+        {"originalFunctionCall": {"id": 1}},
+        {"originalFunctionCall": {"id": "c1"}},
+    ]
     odd = [
         Event(author="bot", content=model_content([Part(function_call=FunctionCall(id=question_id, name=CONFIRM, args=args))]))
         for args in broken
