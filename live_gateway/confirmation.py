@@ -172,6 +172,7 @@ class Questions:
         self._calls: dict[str, tuple[str, FunctionCall]] = {}
         self._open: dict[str, Question] = {}
         self._ids: set[str] = set()
+        self._later: set[str] = set()
         self._approved: dict[str, tuple[Question, float]] = {}
 
     def __bool__(self) -> bool:
@@ -184,6 +185,8 @@ class Questions:
                 self._ask(event, call, call.id)
             elif call.id:
                 self._calls[call.id] = (event.author, call)
+                if call.id in event.long_running_tool_ids:
+                    self._later.add(call.id)
         for response in event.function_responses:
             if response.id in self._open and event.author == USER:
                 self._answer(event, response, self._open.pop(response.id or ""))
@@ -238,7 +241,8 @@ class Questions:
         return [found[question_id] for question_id in self._open if question_id in found]
 
     def interrupted(self, now: float) -> list[Question]:
-        """The questions about calls that were approved long ago and have no result. now: seconds since the epoch."""
+        """The questions about calls that were approved long ago and have no result, long-running ones apart: theirs may come at any time.
+        now: seconds since the epoch."""
         return [question for question, at in self._approved.values() if now - at >= INTERRUPTED_S]
 
     def _ask(self, event: Event, call: FunctionCall, question_id: str) -> None:
@@ -259,13 +263,21 @@ class Questions:
             said = read_answer(response.response)
         except InvalidInput:
             return
-        if said.confirmed:
+        if said.confirmed and question.call.id not in self._later:
             self._approved[question.call.id or ""] = (question, event.timestamp)
 
     def _settle(self, call_id: str) -> None:
         self._approved.pop(call_id, None)
         if self._open and (question := self.waiting(call_id)) is not None:
             del self._open[question.id]
+
+
+def questions_of(events: Iterable[Event]) -> Questions:
+    """The questions of a whole session."""
+    questions = Questions()
+    for event in events:
+        questions.follow(event)
+    return questions
 
 
 def as_asked(confirmation: ToolConfirmation, question: Question) -> ToolConfirmation:

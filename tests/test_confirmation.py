@@ -154,6 +154,8 @@ def test_a_call_that_was_approved_and_has_no_result_is_interrupted_after_a_while
     (question,) = questions.interrupted(1000.0 + INTERRUPTED_S)
     assert after(called(), asked, approved, interruption(question)).interrupted(1e12) == []
     assert after(called(), asked, approved, result("c1")).interrupted(1e12) == []
+    long_running = Event(author="bot", content=called().content, long_running_tool_ids=["c1"])
+    assert after(long_running, asked, approved).interrupted(1e12) == []
     denied = Decision(decision.question, ToolConfirmation()).event("e-1", timestamp=1000.0)
     assert after(called(), asked, denied).interrupted(1e12) == []
 

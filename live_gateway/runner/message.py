@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
 from live_gateway.agents.config import RunConfig
 from live_gateway.agents.context import InvocationContext
+from live_gateway.agents.interrupted import record_interrupted
 from live_gateway.agents.services import ArtifactAccess
-from live_gateway.confirmation import Decided, Decision, Questions, decision_id, interruption
+from live_gateway.confirmation import Decided, Decision, Questions, decision_id
 from live_gateway.content import Content, Part
 from live_gateway.errors import DuplicateEvent, ToolResponseNotExpected
 from live_gateway.events import USER, Event, EventActions, replace
@@ -34,7 +33,7 @@ async def store_message(
     Raises `PluginError`, `InvalidState`, `StorageError`, `ToolResponseNotExpected` and `InvalidInput` for a decision that does not count,
     or what the artifact service raised; nothing of the message is stored then.
     """
-    await _record_interrupted(invocation, sessions, questions)
+    await record_interrupted(sessions, invocation.session, questions)
     message = invocation.user_content
     if message is None and not delta:
         return []
@@ -61,13 +60,6 @@ async def store_message(
     stored.append(await sessions.append_event(invocation.session, event))
     keep_temporary(invocation, event)
     return stored
-
-
-async def _record_interrupted(invocation: InvocationContext, sessions: SessionService, questions: Questions) -> None:
-    """Calls that were approved and then came to nothing are on record before the model is asked about anything else."""
-    for question in questions.interrupted(time.time()):
-        with suppress(DuplicateEvent):
-            await sessions.append_event(invocation.session, interruption(question))
 
 
 async def _store_decisions(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from live_gateway.agents.context import ToolContext
-from live_gateway.confirmation import CONFIRM, decision_id
+from live_gateway.confirmation import CONFIRM, INTERRUPTED, INTERRUPTED_S, decision_id
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, digest
 from live_gateway.errors import InvalidInput, NotDelivered, StorageError, ToolResponseNotExpected
 from live_gateway.events import Event
@@ -417,3 +417,26 @@ async def test_the_decision_is_yielded_to_whoever_wants_what_was_sent() -> None:
         got = await until(live, lambda event: event.author == "agent" and bool(event.function_responses))
     assert [event.author for event in got] == ["user", "agent"]
     assert got[0].id == decision_id(question.id or "")
+
+
+# contract: HITL-06, HITL-05
+async def test_a_call_that_was_approved_in_a_session_that_died_is_on_record_when_the_next_one_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    till, model = Till(), PuppetModel()
+    till.gate = asyncio.Event()
+    sessions = FaultySessionService(InMemorySessionService())
+    runner = live_runner(model, tools=[till.tool()], sessions=sessions)
+    async with go_live(runner) as live:
+        (question,) = await waiting(live, model, 1)
+        await live.send(yes(question))
+        sessions.break_down()  # the process is gone: nothing more is recorded
+    sessions.repair()
+    assert (till.paid, results(await stored(runner))) == ([1], [])
+    then = (await stored(runner))[-1].timestamp + INTERRUPTED_S
+    monkeypatch.setattr("live_gateway.agents.interrupted.time.time", lambda: then)
+    for _ in range(2):
+        async with go_live(live_runner(PuppetModel(), tools=[till.tool()], sessions=sessions)):
+            pass
+    assert results(await stored(runner)) == [("c1", {"error": INTERRUPTED})]
+    assert till.paid == [1]

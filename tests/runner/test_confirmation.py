@@ -335,7 +335,7 @@ async def test_an_approval_whose_run_died_is_recorded_as_interrupted_and_not_run
         await run(fresh, yes(*questions(first)))
     later = Runner(app_name="app", agent=agent, session_service=runner.session_service)
     then = (await stored(runner))[-1].timestamp + INTERRUPTED_S
-    monkeypatch.setattr("live_gateway.runner.message.time.time", lambda: then)
+    monkeypatch.setattr("live_gateway.agents.interrupted.time.time", lambda: then)
     await run(later, "Was it paid?")
     await _again(later)
     assert results(await stored(runner)) == [("c1", {"error": INTERRUPTED})]

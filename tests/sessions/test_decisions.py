@@ -50,7 +50,7 @@ async def test_a_process_that_dies_while_the_tool_runs_leaves_it_interrupted(dat
         await events(runner, user_content("Is it paid?"))
         assert await recorded(runner) == []
         newest = (await sessions.get(app_name="app", user_id="u", session_id="s", recent=1)).events[0]
-        monkeypatch.setattr("live_gateway.runner.message.time.time", lambda: newest.timestamp + INTERRUPTED_S)
+        monkeypatch.setattr("live_gateway.agents.interrupted.time.time", lambda: newest.timestamp + INTERRUPTED_S)
         await events(runner, user_content("And now?"))
         assert await recorded(runner) == [("c1", {"error": INTERRUPTED})]
     assert paid == []
