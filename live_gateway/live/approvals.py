@@ -16,6 +16,9 @@ from live_gateway.content import Content, FunctionCall, Part, digest, function_r
 from live_gateway.errors import DuplicateEvent, ToolResponseNotExpected
 from live_gateway.plugins.tool_call import ToolOutcome
 
+MAX_QUESTIONS = 64
+"""So many calls of a session may wait; one more fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outs:
@@ -44,6 +47,11 @@ class Approvals:
         self._outs = outs
         self._questions = Questions()
         self._deciding: dict[str, _Deciding] = {}
+
+    @property
+    def room(self) -> int:
+        """How many more calls may wait."""
+        return MAX_QUESTIONS - len(self._questions.open()) - len(self._deciding)
 
     def ask(self, outcomes: Sequence[ToolOutcome]) -> tuple[Part, ...]:
         """The calls that ask for what waits in these outcomes, in their order. They are open from now on."""

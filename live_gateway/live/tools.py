@@ -20,7 +20,7 @@ from live_gateway.confirmation import Decision
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part
 from live_gateway.errors import PluginError, ToolResponseNotExpected
 from live_gateway.events import Event, EventActions
-from live_gateway.live.approvals import Approvals, Outs
+from live_gateway.live.approvals import MAX_QUESTIONS, Approvals, Outs
 from live_gateway.live.items import ToolFinished, ToolStarted, ToolStatus
 from live_gateway.live.streams import Outlet, Streams
 from live_gateway.plugins.chain import PluginChain
@@ -239,7 +239,7 @@ class LiveTools:
             return
         if self.long_running(call) and call_id not in self._pending:  # answered from outside meanwhile
             outcome = replace(outcome, response=None, asks=None)
-        outcome = self._continued(batch, outcome)
+        outcome = self._continued(batch, self._askable(batch, outcome))
         batch.outcomes[call_id] = outcome
         if outcome.status == "error" or outcome.asks is not None:
             self._pending.pop(call_id, None)
@@ -247,6 +247,14 @@ class LiveTools:
         if len(batch.outcomes) == len(batch.calls):
             self._batches.remove(batch)
             self._answer(batch)
+
+    def _askable(self, batch: _Batch, outcome: ToolOutcome) -> ToolOutcome:
+        """The outcome, or a failure where it would be one question too many."""
+        asking = sum(one.asks is not None for one in batch.outcomes.values())
+        if outcome.asks is None or self.approvals.room > asking:
+            return outcome
+        self._invocation.settle(Event(author=self._agent.name, actions=outcome.actions))
+        return failure_of(outcome.call, f"{MAX_QUESTIONS} calls already wait for the user's decision; try again when one is decided")
 
     def _show_outcome(self, batch: _Batch, outcome: ToolOutcome) -> None:
         call, status = outcome.call, self._status(batch, outcome)

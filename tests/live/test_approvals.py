@@ -13,6 +13,7 @@ from live_gateway.confirmation import CONFIRM, INTERRUPTED, INTERRUPTED_S, decis
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, digest
 from live_gateway.errors import InvalidInput, NotDelivered, StorageError, ToolResponseNotExpected
 from live_gateway.events import Event
+from live_gateway.live.approvals import MAX_QUESTIONS
 from live_gateway.live.items import Failure, LiveItem, ToolFinished, ToolStarted
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import ToolCalls, ToolCallsCancelled, TurnComplete
@@ -440,3 +441,21 @@ async def test_a_call_that_was_approved_in_a_session_that_died_is_on_record_when
             pass
     assert results(await stored(runner)) == [("c1", {"error": INTERRUPTED})]
     assert till.paid == [1]
+
+
+# contract: LIVE-17
+async def test_only_so_many_calls_may_wait() -> None:
+    till, model = Till(), PuppetModel()
+    runner = live_runner(model, tools=[till.tool()])
+    async with go_live(runner) as live:
+        for first in range(0, MAX_QUESTIONS + 6, 10):
+            model.connection.say(pays(*range(first, first + 10)))
+            await asyncio.sleep(0.1)
+        refused = [each for each in model.connection.answers if "already wait" in (each.response or {}).get("error", "")]
+        assert len(questions(await stored(runner))) == MAX_QUESTIONS
+        assert [each.id for each in refused] == [f"c{amount}" for amount in range(MAX_QUESTIONS, 70)]
+        await live.confirm("c0", approve=False, shown=digest({"amount": 0}))
+        await asyncio.sleep(0.1)
+        model.connection.say(pays(100))
+        await asyncio.sleep(0.1)
+        assert about(questions(await stored(runner))[-1])["id"] == "c100"
