@@ -13,8 +13,8 @@ Rules, each a property in the tests (`~` partial, capitals complete):
 * A response whose call is still held waits for what its call waits for, so that it goes with its call.
 * A complete transcription comes out first, then the held events that waited for nothing else, as they arrived:
   `in~ out~ call IN OUT` gives `IN OUT call`.
-* A mark (turn complete, interrupted) and `flush` release everything, oldest first, and leave nothing open; the 65th held event releases
-  everything too, but the words go on.
+* A mark (turn complete, interrupted) and `flush` release everything, oldest first, and leave nothing open; the 65th held event and
+  `release` (a person decided about a call) release everything too, but the words go on.
 * Everything else passes straight through.
 
 Two held events leave in the order in which they came, since a later one waits for at least as much as an earlier one. The one exception
