@@ -16,7 +16,7 @@ from live_gateway.events import Event
 from live_gateway.live.approvals import MAX_QUESTIONS
 from live_gateway.live.items import Failure, LiveItem, ToolFinished, ToolStarted
 from live_gateway.live.session import LiveSession
-from live_gateway.models.live import ToolCalls, ToolCallsCancelled, TurnComplete
+from live_gateway.models.live import AudioOut, ToolCalls, ToolCallsCancelled, TurnComplete
 from live_gateway.plugins.base import Plugin
 from live_gateway.runner import Runner
 from live_gateway.sessions.memory import InMemorySessionService
@@ -136,8 +136,6 @@ async def test_results_come_before_questions_in_call_order_and_the_other_calls_a
 
 # contract: LIVE-12, LIVE-17
 async def test_audio_flows_and_the_user_talks_on_while_a_call_waits() -> None:
-    from live_gateway.models.live import AudioOut
-
     till, model = Till(), PuppetModel()
     runner = live_runner(model, tools=[till.tool()])
     async with go_live(runner) as live:

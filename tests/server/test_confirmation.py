@@ -9,7 +9,8 @@ import pytest
 
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.confirmation import CONFIRM
-from live_gateway.content import FunctionCall, digest
+from live_gateway.content import FunctionCall, Part, digest, model_content
+from live_gateway.events import Event
 from live_gateway.runner import Runner
 from live_gateway.server.app import create_app
 from live_gateway.server.outgoing import Outgoing
@@ -181,9 +182,6 @@ async def test_on_the_adk_socket_a_question_is_an_event_and_its_answer_a_content
 
 # contract: HITL-06
 def test_a_stored_question_that_names_no_call_is_not_shown() -> None:
-    from live_gateway.content import Part, model_content
-    from live_gateway.events import Event
-
     for args in ({}, {"originalFunctionCall": "pay"}, {"originalFunctionCall": {"name": "pay"}}):
         asking_badly = model_content([Part(function_call=FunctionCall(id="q", name=CONFIRM, args=args))])
         assert Outgoing("s", {}).durable(Event(author="a", seq=1, content=asking_badly)) == []
