@@ -157,18 +157,23 @@ class Sender:
         self._tools.approvals.take(decisions)
         events = [decision.event(self._invocation.invocation_id) for decision in decisions]
         ids = {event.id for event in events}
+        slots: list[Slot] = []
         self._waited_for |= ids
         try:
             async with asyncio.timeout(COMMAND_DEADLINE_S):
                 await self._pipeline.hasten()
+            slots.extend(self._pipeline.reserve() for _ in events)
             self._tools.approvals.hand_in(decisions)
             self._sent |= ids
-            return SendResult("persisted", await _newest([self._pipeline.reserve().fill(event) for event in events]))
+            storing = [slot.fill(event) for slot, event in zip(slots, events, strict=True)]
+            return SendResult("persisted", await _newest(storing))
         except ToolResponseNotExpected:
             raise
         except Exception as error:
             raise NotDelivered(f"the decision was not recorded and counts for nothing: {public_error(error).message}") from error
         finally:
+            for slot in slots:
+                slot.release()
             self._waited_for -= ids
             self._tools.approvals.give_back(decisions)
 

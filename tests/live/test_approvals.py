@@ -15,11 +15,13 @@ from live_gateway.errors import InvalidInput, NotDelivered, StorageError, ToolRe
 from live_gateway.events import Event
 from live_gateway.live.approvals import MAX_QUESTIONS
 from live_gateway.live.items import Failure, LiveItem, ToolFinished, ToolStarted
+from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import AudioOut, ToolCalls, ToolCallsCancelled, TurnComplete
 from live_gateway.plugins.base import Plugin
 from live_gateway.runner import Runner
 from live_gateway.sessions.memory import InMemorySessionService
+from live_gateway.sessions.writer import Slot
 from live_gateway.testing import FaultySessionService
 from live_gateway.testing.scripted_model import ScriptedModel
 from live_gateway.tools.function import FunctionTool, tool
@@ -457,3 +459,22 @@ async def test_only_so_many_calls_may_wait() -> None:
         model.connection.say(pays(100))
         await asyncio.sleep(0.1)
         assert about(questions(await stored(runner))[-1])["id"] == "c100"
+
+
+# contract: HITL-06
+async def test_a_decision_for_which_the_record_has_no_room_can_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    till, model = Till(), PuppetModel()
+    runner = live_runner(model, tools=[till.tool()])
+
+    def full(pipeline: EventPipeline) -> Slot:
+        raise StorageError("full")
+
+    async with go_live(runner) as live:
+        (question,) = await waiting(live, model, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(EventPipeline, "reserve", full)
+            with pytest.raises(NotDelivered):
+                await live.send(yes(question))
+        await live.send(yes(question))
+        await until(live, lambda event: bool(event.function_responses))
+    assert till.paid == [1]
