@@ -1,4 +1,4 @@
-"""`python -m benchmarks [frame|turn|store|text|adk|soak]...`: answers each question with a small table; all of them without an argument."""
+"""`python -m benchmarks [frame|gemini_frame|turn|store|text|adk|soak]...`: answers each question with a small table; without one, all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 
 QUESTIONS = {
     "frame": "CPU and delay per audio frame: the shell alone, the whole server, beside a bare relay on the same transport",
+    "gemini_frame": "CPU per audio frame between the gateway and Gemini Live, beside the vendor's SDK: with a stub, and over TLS",
     "turn": "end of speech to first audio, with the local voice through the whole server",
     "store": "appends a second, and opening a session of 10 to 5,000 events",
     "text": "a text turn beside its model: by length of the session and by store; the prompt alone; streaming",
@@ -24,7 +25,7 @@ def main(arguments: list[str]) -> int:
     if unknown:
         print(f"no such question: {', '.join(unknown)}. There are:", file=sys.stderr)
         for name, words in QUESTIONS.items():
-            print(f"  {name:6} {words}", file=sys.stderr)
+            print(f"  {name:12} {words}", file=sys.stderr)
         return 2
     for name in arguments or QUESTIONS:
         print(f"\n{name}: {QUESTIONS[name]}")

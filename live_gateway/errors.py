@@ -239,7 +239,7 @@ class ErrorFacts:
     """What an error means at the edges.
 
     http_status: the answer of an HTTP endpoint.
-    close_code: how a WebSocket is closed when the error ends it (protocol.md, "Close codes").
+    close_code: how a WebSocket is closed when the error ends it (docs/reference/wire.md).
     retryable: whether the same request may succeed later without being changed.
     """
 

@@ -30,6 +30,8 @@ class Settings(BaseSettings):
     directory of this platform."""
     artifacts: Path | None = None
     """Directory of the files that belong to conversations. None: beside the default store; with `memory://`, in memory."""
+    record_calls: Path | None = None
+    """Directory, already there, in which every live call is recorded as a stereo WAV file. None: no call is recorded."""
     app_name: NonEmpty | None = None
     """Name under which the conversations are kept; None is the agent's name."""
     live_model: NonEmpty | None = None

@@ -23,7 +23,7 @@ from live_gateway.errors import (
 
 KINDS: list[type[Exception]] = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
 WIRE_CLOSE_CODES = {1000, 1001, 1009, 1011, 1012, 1013, *range(4000, 4008), 4500, 4501, *range(4504, 4513)}
-"""protocol.md, "Close codes"."""
+"""The close codes of the wire."""
 
 
 def make(kind: type[Exception]) -> Exception:

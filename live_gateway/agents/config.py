@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from live_gateway.models.live import (
@@ -40,6 +41,8 @@ class LiveRunConfig:
     way to keep a long session within its window, on by default; it changes nothing that is stored, and None turns it off.
     A model without one of these ways goes on without it. save_live_blob: keeps what each side said in a turn as an artifact (WAV: int16
     mono, the user at 16 kHz, the agent at 24 kHz), with an event that refers to it; entering is refused without an artifact service.
+    record_to: directory in which the whole call is recorded, the user left and the agent right (WAV: int16 stereo at 24 kHz); entering is
+    refused where no file can be made there. None: nothing is recorded.
     """
 
     modality: Literal["AUDIO", "TEXT"] = "AUDIO"
@@ -57,3 +60,4 @@ class LiveRunConfig:
     session_resumption: SessionResumption = field(default_factory=SessionResumption)
     context_window_compression: ContextWindowCompression | None = field(default_factory=ContextWindowCompression)
     save_live_blob: bool = False
+    record_to: Path | None = None

@@ -72,6 +72,9 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.add_argument("--port", type=int, help="port to listen on (default: 8080)")
     serve.add_argument("--store", metavar="URL", help="where conversations are kept, see below")
     serve.add_argument("--artifacts", metavar="DIR", help="where the files of conversations are kept (default: the user's data directory)")
+    serve.add_argument(
+        "--record-calls", metavar="DIR", help="record every call here, the user left and the agent right; the directory must be there"
+    )
     serve.add_argument("--app-name", metavar="NAME", help="name under which conversations are kept (default: the agent's name)")
     serve.add_argument(
         "--live-model",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,12 +21,13 @@ from live_gateway.cli.problems import CommandError, Exit
 from live_gateway.errors import ConfigurationError, GatewayError
 from live_gateway.runner import Runner
 from live_gateway.server.app import create_app
+from live_gateway.server.gateway import ServerConfig
 from live_gateway.server.run import serve
 from live_gateway.sessions import OpenableSessionService, default_path, open_session_service
 from live_gateway.settings import Settings, SettingsError, load_settings
 from live_gateway.voice.local import Availability
 
-_OPTIONS = ("host", "port", "store", "artifacts", "app_name", "live_model", "gemini_base_url")
+_OPTIONS = ("host", "port", "store", "artifacts", "record_calls", "app_name", "live_model", "gemini_base_url")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,7 +54,7 @@ def _serve(agent: LlmAgent, settings: Settings) -> None:
         artifact_service=_artifacts(settings),
         auto_create_session=True,
     )
-    app = create_app(runner, around=store.opened)
+    app = create_app(runner, ServerConfig(record_calls=_recordings(settings)), around=store.opened)
     try:
         serve(app, settings.host, settings.port, on_ready=_announce(runner, settings, missing))
     except SystemExit:  # how uvicorn says that starting failed
@@ -66,6 +68,16 @@ def _artifacts(settings: Settings) -> ArtifactService:
     if settings.artifacts is None and settings.store == "memory://":
         return InMemoryArtifactService()
     return DirectoryArtifactService(settings.artifacts or Path(default_path()).parent / "artifacts")
+
+
+def _recordings(settings: Settings) -> Path | None:
+    """Found out now, so that not every caller has to be refused."""
+    directory = settings.record_calls
+    if directory is not None and not directory.is_dir():
+        raise CommandError(f"calls cannot be recorded: {str(directory)!r} is no directory")
+    if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
+        raise CommandError(f"calls cannot be recorded: nothing can be written in {str(directory)!r}")
+    return directory
 
 
 class _Store:
@@ -104,6 +116,8 @@ def _announce(runner: Runner, settings: Settings, missing: Availability | None) 
             f"Try it from another terminal: live-gateway talk FILE.wav --url {live}",
             "Stop with Ctrl-C.",
         ]
+        if settings.record_calls is not None:
+            lines.insert(2, f"Calls are recorded in {settings.record_calls}.")
         if missing is not None:
             lines.insert(1, f"It only answers typed messages: {how_to_install(missing)}")
         print("\n".join(lines), file=sys.stdout, flush=True)

@@ -21,9 +21,11 @@ from live_gateway.errors import (
     public_error,
 )
 from live_gateway.events import Event
+from live_gateway.live.call_recorder import CallRecorder
 from live_gateway.live.conversation import Conversation
 from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Failure, LiveItem, Notice, TranscriptUpdate
+from live_gateway.live.keepers import Keepers
 from live_gateway.live.kept_audio import KeptAudio
 from live_gateway.live.listener import Listener
 from live_gateway.live.pipeline import EventPipeline
@@ -53,7 +55,9 @@ STORE_S = 6.0
 class Engine:
     """An open connection and everything around it. Implements `conversation.Stage`."""
 
-    def __init__(self, start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock, hooks: LiveHooks) -> None:
+    def __init__(
+        self, start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock, hooks: LiveHooks, recorder: CallRecorder
+    ) -> None:
         self._start = start
         self._hooks = hooks
         self._options = options
@@ -68,25 +72,23 @@ class Engine:
         self.connection: LiveConnection
         self.uplink: Uplink
         self.sender: Sender
-        service, session = start.sessions, start.invocation.session
-        self._writer = SessionWriter(service, session, on_stored=self._stored, on_failed=self._not_stored)
+        self._writer = SessionWriter(start.sessions, start.invocation.session, on_stored=self._stored, on_failed=self._not_stored)
         self._pipeline = EventPipeline(
             start.invocation, start.chain, hooks, self._writer, listener.put, self._problem, self._begin_shutdown
         )
         self._tools = LiveTools(start.agent, start.invocation, start.chain, listener.put, self._tools_answered, ToolUpdates(self))
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
         keep, turns = options.config.save_live_blob, self.conversation.turns
-        self._kept = KeptAudio(start.invocation, self.record, self._problem, clock.wall, turn=lambda: turns.turn, on=keep)
+        kept = KeptAudio(start.invocation, self.record, self._problem, clock.wall, turn=lambda: turns.turn, on=keep)
+        self.keepers = Keepers(kept, recorder)
 
     async def connect(self, setup: LiveSetup) -> None:
         """Connect, wait until the model is ready, start the tasks. Raises what connecting raised; no task is left then."""
         await self._group.__aenter__()
         try:
             ready: asyncio.Future[LiveConnection] = asyncio.get_running_loop().create_future()
-            self._spawn(
-                "connection",
-                self._hold_connection(replace(setup, history=partial(_history, self._start, self._pipeline, self._writer)), ready),
-            )
+            setup = replace(setup, history=partial(_history, self._start, self._pipeline, self._writer))
+            self._spawn("connection", self._hold_connection(setup, ready))
             async with asyncio.timeout(OPEN_S):
                 self.connection = await ready
         except TimeoutError:
@@ -101,7 +103,7 @@ class Engine:
         self._spawn("receive", self._guarded(self._receive()))
         self._spawn("plugins", self._guarded(self._pipeline.run()))
         self._spawn("store", self._guarded(self._writer.run()))
-        self._spawn("audio", self._guarded(self._kept.run()))
+        self._spawn("audio", self._guarded(self.keepers.run()))
 
     async def _abandon(self) -> None:
         self.closing = True
@@ -123,7 +125,7 @@ class Engine:
     def push_audio(self, pcm: bytes) -> None:
         """Microphone audio: never waits. A gap is announced once it is over."""
         self.uplink.push_audio(pcm)
-        self._kept.heard(pcm)
+        self.keepers.heard(pcm)
         if not self.uplink.dropping and (dropped_ms := self.uplink.take_dropped_ms()):
             self._listener.put(Notice("warning", "audio_gap", {"direction": "up", "dropped_ms": dropped_ms}))
 
@@ -131,11 +133,11 @@ class Engine:
 
     def show(self, item: LiveItem) -> None:
         self._listener.put(item)
-        self._kept.shown(item)
+        self.keepers.shown(item)
 
     def record(self, event: Event, update: TranscriptUpdate | None = None) -> None:
         self._pipeline.record(event, update)
-        self._kept.recorded(event)
+        self.keepers.recorded(event)
 
     def stop_model(self) -> None:
         self.post(self.connection.interrupt)
@@ -288,7 +290,7 @@ class Engine:
                 self.record(last)
 
     async def _store_rest(self, _error: Exception | None) -> None:
-        self._kept.finish()
+        self.keepers.finish()
         await _end([self._tasks["audio"]], STORE_S)
         self._pipeline.finish()
         await _end([self._tasks["plugins"]], STORE_S)

@@ -136,7 +136,7 @@ class TurnMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a person may want to know; `code` is one of protocol.md's notices."""
+    """Something a person may want to know; `code` is one of the notices in docs/reference/wire.md."""
 
     level: Literal["info", "warning"]
     code: str

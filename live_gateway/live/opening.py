@@ -7,6 +7,7 @@ from live_gateway.clock import Clock
 from live_gateway.confirmation import questions_of
 from live_gateway.errors import ServiceMissing
 from live_gateway.events import USER, Event, EventActions
+from live_gateway.live.call_recorder import open_recorder
 from live_gateway.live.engine import Engine
 from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Notice
@@ -31,13 +32,18 @@ async def open_engine(start: LiveStart, options: LiveOptions, listener: Listener
     setup = await _setup(start, options)
     if await hooks.before_connecting(setup) is not None:
         return None
-    engine = Engine(start, options, listener, clock, hooks)
+    recorder = await open_recorder(options.config.record_to, start.invocation, clock, listener.put)
+    engine = Engine(start, options, listener, clock, hooks, recorder)
     try:
         await engine.connect(setup)
-    except Exception as error:
+    except BaseException as error:
+        await recorder.discard()
+        if not isinstance(error, Exception):
+            raise
         if await hooks.not_connected(error) is None:
             raise
         return None
+    recorder.begin()
     return engine
 
 

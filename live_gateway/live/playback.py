@@ -14,7 +14,7 @@ from live_gateway.live.items import PlaybackMark, ResponseEnded, ResponseStatus
 from live_gateway.models.live import OUTPUT_HZ
 
 UNMARKED_TAIL_S = 0.5
-"""How long after the sent duration a response counts as played when the listener sends no marks (protocol.md)."""
+"""How long after the sent duration a response counts as played when the listener sends no marks (docs/reference/wire.md)."""
 FLUSH_WAIT_S = 0.5
 """How long an interrupted response waits for the listener to say how far it got."""
 LOST_MARKS_S = 5.0

@@ -149,6 +149,7 @@ class LiveSession:
     def playback(self, mark: PlaybackMark) -> None:
         """Report what the listener has played of a response."""
         if self._engine is not None:
+            self._engine.keepers.played(mark)
             self._engine.conversation.playback(mark)
 
     def relay(self, frame: str) -> None:

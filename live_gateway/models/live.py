@@ -129,7 +129,7 @@ class Grounding:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionNotice:
-    """Something about the connection itself that a person may want to know; `code` is one of protocol.md's notices."""
+    """Something about the connection itself that a person may want to know; `code` is one of the notices in docs/reference/wire.md."""
 
     code: str
     params: dict[str, str | int | float | bool] = field(default_factory=dict)

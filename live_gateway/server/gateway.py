@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
+from live_gateway.agents.config import LiveRunConfig
 from live_gateway.clock import Clock, LoopClock
 from live_gateway.errors import ConfigurationError, SessionError, SessionNotFound
 from live_gateway.runner import Runner
@@ -25,7 +27,8 @@ class ServerConfig:
 
     hosts: names under which the server answers, beside addresses and `localhost`. origins: pages that may use it, beside its own.
     hello_s: how long a client may take to say hello. setup_s: how long the model may take to be ready, a local voice that is still loading
-    included. send_s: how long a client may take nothing of what it is sent. max_live: live sessions at once.
+    included. send_s: how long a client may take nothing of what it is sent. max_live: live sessions at once. record_calls: directory in
+    which every live session is recorded (`LiveRunConfig.record_to`).
     """
 
     hosts: tuple[str, ...] = ()
@@ -34,6 +37,7 @@ class ServerConfig:
     setup_s: float = 60.0
     send_s: float = 10.0
     max_live: int = 500
+    record_calls: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,10 @@ class Gateway:
     def sockets(self) -> frozenset[Driver]:
         """The sockets that are open."""
         return frozenset(self._sockets)
+
+    def recorded(self, config: LiveRunConfig) -> LiveRunConfig:
+        """These settings of a live session, with what this server does with every one."""
+        return replace(config, record_to=self.config.record_calls)
 
     @property
     def full(self) -> bool:

@@ -1,4 +1,4 @@
-"""How much a client may send, and how fast (protocol.md, reliability). Pure: time comes in as an argument.
+"""How much a client may send, and how fast (docs/reference/wire.md). Pure: time comes in as an argument.
 
 `TokenBucket` is the usual one. `AudioMeter` counts microphone audio in samples against real time; `EarlyAudio` keeps what is said before
 the model is there.

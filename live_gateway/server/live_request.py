@@ -51,9 +51,8 @@ def parse_query(query: QueryParams) -> RunLiveQuery:
     for name, value in (("user_id", user_id), ("session_id", session_id)):
         if _ID.fullmatch(value) is None:
             raise InvalidInput(f"{name}: an id has 1 to 64 letters, digits, _ and -.")
-    for name in ("save_live_blob", "explicit_vad_signal"):
-        if _flag(query, name, default=False):
-            raise NotSupported(f"{name} is not carried out by this server; leave it out.")
+    if _flag(query, "explicit_vad_signal", default=False):
+        raise NotSupported("explicit_vad_signal: no event says when a voice is found; transcriptions and interruptions do. Leave it out.")
     alphabet = _value(query, "base64") or "url"
     if alphabet not in {"url", "std"}:
         raise InvalidInput("base64 is std or url.")
@@ -61,6 +60,7 @@ def parse_query(query: QueryParams) -> RunLiveQuery:
         modality=_modality(query),
         proactivity=_flag(query, "proactive_audio", default=False),
         affective_dialog=_flag(query, "enable_affective_dialog", default=False),
+        save_live_blob=_flag(query, "save_live_blob", default=False),
         session_resumption=SessionResumption(enabled=_flag(query, "enable_session_resumption", default=True)),
     )
     return RunLiveQuery(app_name, user_id, session_id, config, standard_base64=alphabet == "std")
@@ -107,7 +107,7 @@ def parse_request(text: str) -> LiveRequest:
     """
     fields = _fields(text)
     if fields.get("partial"):
-        raise NotSupported("partial: a message is sent whole.")
+        raise NotSupported("partial: what is stored is a whole message, and a piece of one could not be taken back. Send it whole.")
     request = LiveRequest(
         state_delta=_checked(PatchSession, {"state_delta": fields["state_delta"]}).state_delta if "state_delta" in fields else None,
         content=_content(fields["content"]) if "content" in fields else None,
@@ -168,7 +168,7 @@ def _blob(value: object) -> Audio | Image:
         data = decode_base64(blob.data)
     except ValueError as error:
         raise BadMessage(f"blob: {str(error)[:160]}") from None
-    mime_type = (blob.mime_type or blob.mimeType or "").strip().lower()
+    mime_type = (blob.mime_type or blob.mimeType or "audio/pcm").strip().lower()
     if (pcm := _PCM.fullmatch(mime_type)) is not None:
         if pcm[1] not in (None, str(INPUT_HZ)):
             raise BadAudioFrame(f"Audio has {INPUT_HZ} Hz (audio/pcm;rate={INPUT_HZ}), not {pcm[1]}.")

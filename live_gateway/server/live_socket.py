@@ -191,7 +191,7 @@ class LiveSocket:
         live = runner.run_live(
             user_id=user,
             session_id=session_id,
-            config=run_config(hello),
+            config=self._gateway.recorded(run_config(hello)),
             yield_user_message=True,
             on_notice=self._notice,
         )

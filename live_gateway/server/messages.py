@@ -1,4 +1,4 @@
-"""JSON from a client to the server, typed and checked (protocol.md, "JSON, client to server"). Pure.
+"""JSON from a client to the server, typed and checked (docs/reference/wire.md). Pure.
 
 Size, depth and number of things are bounded before anything is parsed. Unknown fields are ignored; everything known is checked. No message
 holds free JSON: what a client says is numbers, short names and texts.

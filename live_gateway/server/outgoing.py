@@ -1,4 +1,4 @@
-"""What goes to a client: items of a live session and stored events as frames of the wire (protocol.md, "JSON, server to client").
+"""What goes to a client: items of a live session and stored events as frames of the wire (docs/reference/wire.md).
 
 Durable messages carry `seq`, `t` (epoch milliseconds of the event) and `session` and follow from the stored event alone; all others are
 volatile. An audio chunk becomes one `bytes`, everything else JSON texts. Pure.

@@ -12,7 +12,7 @@ from typing import Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from live_gateway.errors import GatewayError, PublicError, RateLimited, SessionNotFound, SetupTimeout, public_error
+from live_gateway.errors import GatewayError, NotSupported, PublicError, RateLimited, SessionNotFound, SetupTimeout, public_error
 from live_gateway.live.items import Notice
 from live_gateway.runner import Runner
 from live_gateway.server.downlink import FAREWELL_S, Downlink
@@ -30,6 +30,8 @@ from live_gateway.telemetry import get_logger
 log = get_logger(__name__)
 
 MAX_TEXT: Final = 4 * 2**20
+LARGE: Final = 64 * 2**10
+"""Characters beyond which a frame is parsed in a thread, so that one client's image holds up nobody's audio."""
 OPEN_S: Final = 5.0
 """How long the answer to the upgrade may wait for the session."""
 _LEAVING: Final = {
@@ -65,6 +67,8 @@ class RunLiveSocket:
         try:
             query = parse_query(self._websocket.query_params)
             runner = runner_of(self._gateway, query.app_name)
+            if query.config.save_live_blob and runner.artifact_service is None:
+                raise NotSupported("save_live_blob: this server has no place to keep files in; leave it out.")
             if self._gateway.draining or self._gateway.full:
                 raise Refused(FULL.http_status, FULL.message, FULL.code)
         except GatewayError as problem:
@@ -132,7 +136,7 @@ class RunLiveSocket:
                 self.end(Ending(1009, "message_too_big"))
                 return
             try:
-                self._take(parse_request(text) if text is not None else LiveRequest(realtime=audio_of(data or b"")))
+                self._take(await _parsed(text) if text is not None else LiveRequest(realtime=audio_of(data or b"")))
             except GatewayError as problem:  # what it was about is answered, and the next frame is read
                 self._refuse(problem)
 
@@ -173,7 +177,8 @@ class RunLiveSocket:
     async def _hold_session(self, runner: Runner, query: RunLiveQuery) -> None:
         key = (runner.app_name, query.user_id, query.session_id)
         await self._gateway.drive(key, self, Ending(TAKEN_OVER.close_code, TAKEN_OVER.code, encode(error(TAKEN_OVER, fatal=True))))
-        live = runner.run_live(user_id=query.user_id, session_id=query.session_id, config=query.config, on_notice=self._notice)
+        config = self._gateway.recorded(query.config)
+        live = runner.run_live(user_id=query.user_id, session_id=query.session_id, config=config, on_notice=self._notice)
         limit = asyncio.timeout(self._gateway.config.setup_s)
         try:
             async with limit, live:
@@ -224,3 +229,7 @@ class RunLiveSocket:
             return None  # the session's own failure, which was said among its items
         leaving = PublicError(ending.word, _LEAVING[ending.word], ending.code < 4500, ending.code, 503)
         return error_frame(leaving, self._author, fatal=True)
+
+
+async def _parsed(text: str) -> LiveRequest:
+    return parse_request(text) if len(text) <= LARGE else await asyncio.to_thread(parse_request, text)

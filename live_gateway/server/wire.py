@@ -1,4 +1,4 @@
-"""Binary frames: a header of 24 bytes, little endian, then the payload (protocol.md, "Binary frame"). Pure.
+"""Binary frames: a header of 24 bytes, little endian, then the payload (docs/reference/wire.md). Pure.
 
     0 u8 version   1 u8 kind   2 u8 flags   3 u8 codec   4 u32 stream   8 u32 frame_no   12 u32 pos   16 f64 t   24 payload
 

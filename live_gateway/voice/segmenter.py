@@ -30,7 +30,8 @@ _SOME_FRAMES = 3
 class SegmenterConfig:
     """How speech is cut into segments. Milliseconds, but for the two probabilities' threshold.
 
-    automatic: False is push to talk. threshold: a frame of at least this probability is voiced.
+    automatic: False is push to talk. threshold: a frame of at least this probability is voiced. What a session may choose comes from its
+    `VoiceActivityConfig` (live_gateway.models.live), whose defaults win over those here.
     """
 
     automatic: bool = True

@@ -109,6 +109,11 @@ def test_talk_to_nobody_as_json(capsys: pytest.CaptureFixture[str], unused_port:
         (["serve", "--store", "mysql://here"], "session stores are memory://, sqlite:///file and postgresql://..."),
         (["serve", "--port", "70000"], "--port: input should be less than or equal to 65535"),
         (["serve", "--live-model", "gemini-live", "--store", "memory://"], "live model 'gemini-live' needs a key: set GEMINI_API_KEY"),
+        (
+            ["serve", "--record-calls", "no/such/directory", "--store", "memory://"],
+            "calls cannot be recorded: 'no/such/directory' is no directory",
+        ),
+        (["serve", "--record-calls", QUESTION, "--store", "memory://"], "is no directory"),
         (["fake-gemini", "nonsense"], "there is no script 'nonsense'; there are echo, talk, tools, interruption, rotations"),
         (["record", QUESTION], "a recording does not overwrite one"),
         (["record", "no/such/directory/file.jsonl", "--port", "0"], "cannot be used: No such file or directory"),

@@ -61,7 +61,8 @@ def _empty(value: object) -> object:
 
 def _decoded(data: str) -> str:
     """The text, if it is base64 in either alphabet, padded or not."""
-    decode_base64(data)
+    if not decode_base64(data):
+        raise ValueError("data is empty")
     return data
 
 
@@ -75,7 +76,10 @@ Json = Annotated[dict[str, Any], AfterValidator(_bounded)]
 _NOTHING = {"anyOf": [{"type": "null"}, {"type": "object", "maxProperties": 0}, {"type": "array", "maxItems": 0}]}
 Unused = Annotated[Any, AfterValidator(_empty), WithJsonSchema(_NOTHING)]
 """A field of google-adk's that does nothing here; empty it may be there."""
-Base64 = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/_-]{2,}={0,2}$"), AfterValidator(_decoded)]
+Base64 = Annotated[
+    str, StringConstraints(min_length=2), Field(json_schema_extra={"pattern": "^[A-Za-z0-9+/_-]{2,}={0,2}$"}), AfterValidator(_decoded)
+]
+"""The pattern is for the description: decoding finds out the same, and 2 MiB against an expression hold all threads up for 15 ms."""
 MimeType = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+(;[ -~]*)?$", max_length=128)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -234,13 +238,20 @@ _REFUSED_KINDS = (
     ("toolResponse", "tool_response"),
 )
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_STEP = 2**16
 
 
 def decode_base64(text: str) -> bytes:
-    """Base64 in either alphabet, padded or not. Raises `ValueError`."""
+    """Base64 in either alphabet, padded or not. Raises `ValueError`.
+
+    In steps: one call for megabytes would hold all threads up.
+    """
     try:
         bare = text.rstrip("=").encode("ascii").translate(_URL_SAFE)
-        return base64.b64decode(bare + b"=" * (-len(bare) % 4), validate=True)
+        if b"=" in bare:
+            raise ValueError
+        bare += b"=" * (-len(bare) % 4)
+        return b"".join(base64.b64decode(bare[at : at + _STEP], validate=True) for at in range(0, len(bare), _STEP))
     except (binascii.Error, ValueError):
         raise ValueError("data is not base64") from None
 

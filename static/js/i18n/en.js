@@ -146,6 +146,8 @@ const en = {
   'notice.duration_limit_near': 'This conversation will soon reach its time limit.',
   'notice.model_stalled': 'The model has not answered for a while.',
   'notice.run_on_session': 'Another program uses this session too.',
+  'notice.recording_gap': 'The recording of this call has gaps: the server’s disk is too slow.',
+  'notice.recording_stopped': 'This call is no longer recorded: the server’s disk failed.',
   'notice.voice_missing': 'The agent can neither hear nor speak on this server; it reads and writes. {message}',
   'notice.goaway': 'The server is about to restart. The page reconnects by itself.',
 

@@ -145,6 +145,8 @@ const zh = {
   'notice.duration_limit_near': '本次对话即将达到时间上限。',
   'notice.model_stalled': '模型有一段时间没有回应。',
   'notice.run_on_session': '另一个程序也在使用此会话。',
+  'notice.recording_gap': '本次通话的录音有缺失：服务器磁盘太慢。',
+  'notice.recording_stopped': '本次通话不再录音：服务器磁盘出错。',
   'notice.voice_missing': '助手在此服务器上不能听也不能说，只能读写文字。{message}',
   'notice.goaway': '服务器即将重启，页面会自动重新连接。',
 

@@ -11,6 +11,8 @@ const NOTICES = {
   duration_limit_near: 'notice.duration_limit_near',
   model_stalled: 'notice.model_stalled',
   run_on_session: 'notice.run_on_session',
+  recording_gap: 'notice.recording_gap',
+  recording_stopped: 'notice.recording_stopped',
   voice_missing: 'notice.voice_missing',
 };
 

@@ -103,6 +103,23 @@ def test_base64_in_either_alphabet_padded_or_not(data: bytes, url_safe: bool, pa
     assert decode_base64(text if padded else text.rstrip("=")) == data
 
 
+@pytest.mark.parametrize("size", [48 * 1024 - 1, 48 * 1024, 48 * 1024 + 1, 200_000])
+def test_base64_of_more_than_one_step(size: int) -> None:
+    import base64
+
+    data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    text = base64.b64encode(data).decode()
+    assert decode_base64(text) == data
+
+
+def test_in_base64_of_more_than_one_step_nothing_else_is_let_through() -> None:
+    text = "A" * 200_000
+    for place in (70, 65_534, 65_536, 131_070):
+        for wrong in ("==", "=A", "*A", "A\n"):
+            with pytest.raises(ValueError, match="not base64"):
+                decode_base64(text[:place] + wrong + text[place + 2 :])
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
