@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -272,11 +272,12 @@ class Questions:
             del self._open[question.id]
 
 
-def questions_of(events: Iterable[Event]) -> Questions:
-    """The questions of a whole session."""
+def questions_of(events: Sequence[Event]) -> Questions:
+    """The questions of a whole session. Most sessions have none, which a short look at each event tells."""
     questions = Questions()
-    for event in events:
-        questions.follow(event)
+    if any(event.long_running_tool_ids for event in events):
+        for event in events:
+            questions.follow(event)
     return questions
 
 

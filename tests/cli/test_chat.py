@@ -104,6 +104,7 @@ def test_approvals_are_asked(answer: str, confirmed: bool) -> None:
     call, tool = confirmation(wiped)
     shown = chat([call, "All right."], "wipe it", "perhaps", answer, tools=[tool])
     assert "asked      Dangerous: wipe(disk='C')" in shown.lines
+    assert not any(CONFIRM in line for line in shown.lines)
     assert "agent      All right." in shown.lines
     shown.model.verify()
     assert [(each.name, each.response) for each in shown.answers] == [(CONFIRM, {"confirmed": confirmed})]
