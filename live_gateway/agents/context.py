@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.config import LiveRunConfig, RunConfig
 from live_gateway.agents.services import ArtifactAccess, MemoryAccess
+from live_gateway.confirmation import Decided, ToolConfirmation
 from live_gateway.content import Content, Part
-from live_gateway.errors import AgentError, ServiceMissing
+from live_gateway.errors import AgentError, ServiceMissing, ToolError
 from live_gateway.events import Event, EventActions
 from live_gateway.memory.base import MemoryEntry
 from live_gateway.sessions.base import Session
 from live_gateway.sessions.state import TEMP, DirtyState, without_temp
+from live_gateway.tools.result import to_response
 
 
 @dataclass(slots=True)
@@ -36,7 +38,8 @@ class InvocationContext:
 
     user_content: what the user said to start it; None in live. pending: state written in this invocation and not stored yet, and all of
     its `temp:` keys; shared by all agents and tools of the invocation, as is the budget. delta: what callbacks wrote to `state`; it
-    travels with the agent's next event. artifacts, memory: None where no such service is configured. start: how an agent is run.
+    travels with the agent's next event. decided: what the user's message decided about calls that waited for it. artifacts, memory: None
+    where no such service is configured. start: how an agent is run.
     """
 
     app_name: str
@@ -53,6 +56,7 @@ class InvocationContext:
     memory: MemoryAccess | None = None
     budget: ModelBudget = field(default_factory=ModelBudget)
     delta: dict[str, Any] = field(default_factory=dict)
+    decided: Decided | None = None
     start: Callable[[InvocationContext, Agent], AsyncIterator[Event]] | None = None
 
     @property
@@ -81,9 +85,16 @@ class InvocationContext:
 class ToolContext:
     """What one running tool call may reach. Its state delta travels with the tool's response event."""
 
-    def __init__(self, invocation: InvocationContext, call_id: str) -> None:
+    def __init__(
+        self, invocation: InvocationContext, call_id: str, *, confirmation: ToolConfirmation | None = None, may_ask: bool = True
+    ) -> None:
         self.invocation = invocation
         self._call_id = call_id
+        self._may_ask = may_ask and bool(call_id)
+        self.confirmation = confirmation
+        """The person's approval, with the payload of the answer, in the run of the call that follows it; None in any other."""
+        self.requested: ToolConfirmation | None = None
+        """What `request_confirmation` asked in this run of the call."""
         self._state = DirtyState(invocation.session.state, invocation.pending, {})
         self._saved: dict[str, int] = {}
         self.skip_summarization = False
@@ -108,7 +119,10 @@ class ToolContext:
     def actions(self) -> EventActions:
         """The side effects collected so far, for the response event."""
         return EventActions(
-            state_delta=dict(self._state.delta), artifact_delta=dict(self._saved), skip_summarization=self.skip_summarization
+            state_delta=dict(self._state.delta),
+            artifact_delta=dict(self._saved),
+            skip_summarization=self.skip_summarization,
+            requested_tool_confirmations={} if self.requested is None else {self._call_id: asdict(self.requested)},
         )
 
     def take_actions(self) -> EventActions:
@@ -117,6 +131,18 @@ class ToolContext:
         self._state.delta.clear()
         self._saved.clear()
         return taken
+
+    def request_confirmation(self, *, hint: str = "", payload: Any = None) -> None:
+        """Have a person approve this call. Return after it: what the tool returns is dropped, and once approved, the call runs anew with
+        `confirmation` set. hint: words for the person. payload: data (JSON) to decide by, or to be filled in.
+
+        Raises `AgentError` outside of a running tool call, `ToolError` in a run that was approved already, or for too large a payload.
+        """
+        if not self._may_ask:
+            raise AgentError("request_confirmation is for a tool call that has not been answered yet")
+        if self.confirmation is not None:
+            raise ToolError("this call was approved already; it cannot ask again")
+        self.requested = ToolConfirmation(hint=hint, payload=None if payload is None else to_response({"payload": payload})["payload"])
 
     async def save_artifact(self, name: str, part: Part) -> int:
         """Store the next version of an artifact; its number (from 0) is recorded with the response. Raises `ServiceMissing`."""
@@ -145,6 +171,7 @@ class ToolContext:
 
     def close(self) -> None:
         """The call is over. A thread that was given up may still hold the context: what it writes now raises `InvalidState`."""
+        self._may_ask = False
         self._state.seal()
 
     def discard(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from live_gateway.agents.config import RunConfig
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.artifacts.memory import InMemoryArtifactService
+from live_gateway.confirmation import CONFIRM
 from live_gateway.content import Content, FunctionResponse, Part, user_content
 from live_gateway.events import USER, Event
 from live_gateway.memory.in_memory import InMemoryMemoryService
@@ -17,7 +18,6 @@ from live_gateway.runner import Runner
 from live_gateway.runner.stream import RunStream
 from live_gateway.sessions.base import SessionService
 
-CONFIRM = "adk_request_confirmation"
 ASK = "adk_request_input"
 
 

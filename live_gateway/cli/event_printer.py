@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, TextIO
 
+from live_gateway.confirmation import CONFIRM
 from live_gateway.content import Part
 from live_gateway.events import Event
 
@@ -62,7 +63,9 @@ class EventPrinter:
         self._stream.flush()
 
     def _part(self, part: Part) -> None:
-        if (call := part.function_call) is not None:
+        if (call := part.function_call) is not None and call.name == CONFIRM:
+            return  # whoever shows this asks the person in words
+        if call is not None:
             args = ", ".join(f"{name}={_short(value)}" for name, value in (call.args or {}).items())
             self.line("call", f"{call.name}({args})")
         elif (response := part.function_response) is not None:

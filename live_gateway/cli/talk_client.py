@@ -225,6 +225,8 @@ class TalkClient:
         if kind == "tool.update" and message.get("status") in TOOL_OVER:
             self._open_tools.discard(call)
             self._closed_tools.add(call)
+        elif message.get("needs_confirm") or message.get("status") == "waiting_confirm":
+            self._open_tools.discard(call)  # nobody here decides about it, so it is not waited for
         elif call not in self._closed_tools:
             self._open_tools.add(call)
 

@@ -123,6 +123,9 @@ class TextDisplay:
         call = str(message.get("call"))
         self._names[call] = str(message.get("name"))
         args = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in (message.get("args") or {}).items())
+        if message.get("needs_confirm"):
+            self._tool(message, f"tool       {message.get('name')}({args}) waits for an approval, which is not given here")
+            return
         self._tool(message, f"tool       {message.get('name')}({args})")
 
     def _tool_update(self, message: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from live_gateway.confirmation import original_call
 from live_gateway.content import Content, is_reference, text_of, user_content
 from live_gateway.events import USER, Event
 from live_gateway.flow.memo import Memos
@@ -63,13 +64,15 @@ def build_contents(events: Sequence[Event], view: View) -> tuple[Content, ...]:
 
 @dataclass(slots=True)
 class _Collector:
-    """Goes over the events once. `speeches`: texts of transcripts that follow each other, by the place of the first."""
+    """Goes over the events once. `speeches`: texts of transcripts that follow each other, by the place of the first. `waiting`: calls that
+    a person has not decided about yet, by the id of the question."""
 
     view: View
     contents: list[Content] = field(default_factory=list)
     tools: list[Placed] = field(default_factory=list)
     speeches: dict[int, list[str]] = field(default_factory=dict)
     has_summaries: bool = False
+    waiting: dict[str, str] = field(default_factory=dict)
     _spoken_at: int = -1
     _spoken_role: str = ""
 
@@ -99,12 +102,13 @@ class _Collector:
         for index, texts in self.speeches.items():
             first = self.contents[index]
             self.contents[index] = spoken(first.role or USER, texts)
-        return pair(self.contents, self.tools, live=self.view.live)
+        return pair(self.contents, self.tools, live=self.view.live, waiting=set(self.waiting.values()))
 
     def _own(self, event: Event, content: Content) -> None:
         view, role = self.view, USER if event.author == USER else "model"
         found = _shapes.under(role, view.live).get(content, role, view.live)
         if found.shown is None and not found.same:
+            self._follow_questions(event)
             return
         if found.calls or found.answers:
             if view.calls_as_text:
@@ -112,6 +116,14 @@ class _Collector:
                 return
             self.tools.append((len(self.contents), event, found))
         self.contents.append(content if found.shown is None else found.shown)
+
+    def _follow_questions(self, event: Event) -> None:
+        """No model sees what a person is asked, only that a call waits."""
+        for call in event.function_calls:
+            if (original := original_call(call)) is not None:
+                self.waiting[call.id or ""] = original.id or ""
+        for response in event.function_responses:
+            self.waiting.pop(response.id or "", None)
 
     def _without_content(self, event: Event) -> None:
         heard = event.input_transcription

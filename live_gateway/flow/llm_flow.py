@@ -3,6 +3,9 @@
 Everything happens when the next event is asked for: a tool starts only after the event with its call was stored and its consumer came back
 for more. The flow stores nothing itself; whoever consumes it does, and the flow goes by what it then finds in the session: tools run with
 the arguments of the *stored* call, and a call or a response that was not stored ends the turn.
+
+A turn that follows a person's decision about a call begins with that call, approved or rejected, instead of with the model. While other
+calls of the same run wait for a decision, it ends there.
 """
 
 from __future__ import annotations
@@ -13,14 +16,15 @@ from contextlib import aclosing
 
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.content import FunctionCall
+from live_gateway.content import Content
 from live_gateway.errors import AgentError
 from live_gateway.events import Event, EventActions
 from live_gateway.flow.answers import answer_by_tool, event_of, is_nothing, is_thought_only
 from live_gateway.flow.closing import has_ended
+from live_gateway.flow.confirmation import asking_event, decisions_for
 from live_gateway.flow.model_call import ModelCall
 from live_gateway.flow.request import build_request
-from live_gateway.flow.tool_calls import run_calls
+from live_gateway.flow.tool_calls import carry_out_all, run_calls
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.plugins.tool_call import ToolOutcome, merge_outcomes
 from live_gateway.tools.set_model_response import SET_MODEL_RESPONSE
@@ -62,6 +66,12 @@ class LlmFlow:
 
     async def _turn(self) -> AsyncGenerator[Event, None]:
         thoughts = 0
+        if decisions_for(self._invocation, self._agent):
+            async with aclosing(self._carry_out()) as step:
+                async for event in step:
+                    yield event
+            if self._last is None or self._broken or self._last.is_final_response() or self._waits():
+                return
         while True:
             async with aclosing(self._step()) as step:
                 async for event in step:
@@ -90,12 +100,33 @@ class LlmFlow:
         stored = self._stored(self._last, head)
         self._broken = stored is None
         if stored is not None and stored.function_calls:
-            async with aclosing(self._tools(stored.function_calls)) as events:
+            outcomes = await run_calls(self._chain, self._agent, self._invocation, stored.function_calls)
+            async with aclosing(self._report(outcomes, stored.content)) as events:
                 async for event in events:
                     yield event
 
-    async def _tools(self, calls: Sequence[FunctionCall]) -> AsyncGenerator[Event, None]:
-        outcomes = await run_calls(self._chain, self._agent, self._invocation, calls)
+    async def _carry_out(self) -> AsyncGenerator[Event, None]:
+        """Run or reject the calls that the user's message decided about."""
+        decisions = decisions_for(self._invocation, self._agent)
+        outcomes = await carry_out_all(self._chain, self._agent, self._invocation, decisions)
+        async with aclosing(self._report(outcomes, None)) as events:
+            async for event in events:
+                yield event
+
+    def _waits(self) -> bool:
+        return self._invocation.decided is not None and self._invocation.decided.waiting
+
+    async def _report(self, outcomes: Sequence[ToolOutcome], asked_by: Content | None) -> AsyncGenerator[Event, None]:
+        """What became of calls: the results, then what is asked of a person. asked_by: the content with the calls."""
+        async with aclosing(self._results([outcome for outcome in outcomes if outcome.asks is None])) as events:
+            async for event in events:
+                yield event
+        asking = None if self._broken else asking_event(outcomes, asked_by, self._invocation, self._agent)
+        if asking is not None:
+            self._last = asking
+            yield asking
+
+    async def _results(self, outcomes: Sequence[ToolOutcome]) -> AsyncGenerator[Event, None]:
         content, actions = merge_outcomes(outcomes)
         if content is None and actions == EventActions():
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
@@ -28,9 +28,9 @@ class _Call:
     sources: list[int] = field(default_factory=list)
     in_place: bool = False
 
-    def response(self) -> Content:
+    def response(self, waiting: Collection[str]) -> Content:
         """All responses merged, in the order of the calls, then the texts that came with them."""
-        pending = self.event.long_running_tool_ids
+        pending = {*self.event.long_running_tool_ids, *waiting}
         parts: list[Part] = []
         for key, name in zip(self.shape.calls, self.shape.names, strict=True):
             answer = self.answers.get(key)
@@ -38,8 +38,8 @@ class _Call:
         return Content(role=USER, parts=[*parts, *self.others])
 
 
-def pair(given: list[Content], tools: Sequence[Placed], *, live: bool) -> list[Content]:
-    """The contents with every call followed by its merged responses.
+def pair(given: list[Content], tools: Sequence[Placed], *, live: bool, waiting: Collection[str] = ()) -> list[Content]:
+    """The contents with every call followed by its merged responses. waiting: keys of calls that a person has not approved yet.
 
     A response belongs to the latest call of its id before it; a newer response replaces an older one. While the newest content is a
     late response, texts between its call and it are left out, so that the model speaks about the response. A response of the user
@@ -57,7 +57,7 @@ def pair(given: list[Content], tools: Sequence[Placed], *, live: bool) -> list[C
     after: dict[int, Content] = {}
     for call in calls:
         if not call.in_place:
-            after[call.index] = call.response()
+            after[call.index] = call.response(waiting)
             for source in call.sources:
                 contents[source] = None
     paired: list[Content] = []

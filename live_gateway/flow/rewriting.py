@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from live_gateway.confirmation import CONFIRM
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part
 from live_gateway.events import USER
 
@@ -15,7 +16,7 @@ GENERATED_ID = "adk-"
 
 CONTEXT = "For context, from another participant:"
 
-_HIDDEN = frozenset({"adk_request_confirmation", "adk_request_credential"})
+_HIDDEN = frozenset({CONFIRM, "adk_request_credential"})
 
 
 @dataclass(frozen=True, slots=True)

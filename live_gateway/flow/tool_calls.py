@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.confirmation import Decision
 from live_gateway.content import FunctionCall
 from live_gateway.plugins.chain import PluginChain
-from live_gateway.plugins.tool_call import ToolOutcome, call_tool
+from live_gateway.plugins.tool_call import ToolOutcome, call_tool, carry_out
 
 MAX_AT_ONCE = 32
+
+T = TypeVar("T")
 
 
 async def run_calls(chain: PluginChain, agent: LlmAgent, invocation: InvocationContext, calls: Sequence[FunctionCall]) -> list[ToolOutcome]:
@@ -19,17 +24,28 @@ async def run_calls(chain: PluginChain, agent: LlmAgent, invocation: InvocationC
 
     Raises `PluginError` when a plugin's hook failed; the other calls are then cancelled. No call runs on when this returns or raises.
     """
-    if len(calls) == 1:
-        return [await call_tool(chain, agent, invocation, calls[0])]
+    return await _side_by_side(partial(call_tool, chain, agent, invocation), calls)
+
+
+async def carry_out_all(
+    chain: PluginChain, agent: LlmAgent, invocation: InvocationContext, decisions: Sequence[Decision]
+) -> list[ToolOutcome]:
+    """The outcomes of calls that a person approved or rejected, in the order of the decisions. Otherwise like `run_calls`."""
+    return await _side_by_side(partial(carry_out, chain, agent, invocation), decisions)
+
+
+async def _side_by_side(run: Callable[[T], Awaitable[ToolOutcome]], what: Sequence[T]) -> list[ToolOutcome]:
+    if len(what) == 1:
+        return [await run(what[0])]
     room = asyncio.Semaphore(MAX_AT_ONCE)
 
-    async def run(call: FunctionCall) -> ToolOutcome:
+    async def run_one(one: T) -> ToolOutcome:
         async with room:
-            return await call_tool(chain, agent, invocation, call)
+            return await run(one)
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run(call), name=f"tool {call.name}") for call in calls]
+            tasks = [group.create_task(run_one(one), name="tool") for one in what]
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]

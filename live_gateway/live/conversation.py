@@ -85,6 +85,10 @@ class Stage(Protocol):
         """Cancel these calls."""
         ...
 
+    def interrupt_tools(self) -> None:
+        """The user interrupts: cancel the calls that are not to outlast that."""
+        ...
+
     def arm(self, deadline: float | None) -> None:
         """Call `tick` at this time, and at no other."""
         ...
@@ -106,6 +110,7 @@ class Conversation:
         self._stage = stage
         self._now = clock.now
         self._wall = clock.wall
+        self._speech_interrupts = config.voice_activity.interrupts
         self.turns = Turns(marks=config.playback_marks, interrupts=config.voice_activity.interrupts)
         self._transcripts = TranscriptBuilder(agent=agent, invocation_id=invocation_id, new_id=new_event_id, wall=clock.wall)
         self._text: TextAnswer | None = None
@@ -130,12 +135,12 @@ class Conversation:
             case ToolCallsCancelled(ids):
                 self._stage.cancel_tools(ids)
             case SpeechStarted():
-                self.turns.speech_started(now)
-                self.settle()
+                self._speech_started(now)
             case SpeechEnded(silence_ms):
                 self.turns.speech_ended(silence_ms, now)
                 self.settle()
             case Interrupted():
+                self._stage.interrupt_tools()
                 self.turns.model_interrupted(now)
                 self.settle()
             case GenerationComplete():
@@ -161,13 +166,21 @@ class Conversation:
         self.settle()
 
     def tools_answered(self, answered: ToolsAnswered) -> None:
-        """All calls of one message are done: record their responses."""
+        """All calls of one message are done: record their responses, then what a person is asked."""
         if answered.content is not None:
-            self._record(content=answered.content, actions=answered.actions)
+            self._record(content=answered.content, actions=answered.actions, id=answered.event_id or new_event_id())
         elif answered.actions != EventActions():
             self._record(actions=answered.actions)
+        if answered.asking:
+            ids = [part.function_call.id or "" for part in answered.asking if part.function_call is not None]
+            self._record(content=model_content(answered.asking), actions=answered.asking_actions, long_running_tool_ids=ids)
         for _ in range(answered.count):
             self.turns.tool_finished(self._now(), answered=bool(answered.answers))
+        self.settle()
+
+    def call_resumed(self) -> None:
+        """A call that waited for a person is carried out."""
+        self.turns.tools_started(1, self._now())
         self.settle()
 
     def outside_answers(self, answers: Sequence[FunctionResponse]) -> Event:
@@ -176,6 +189,7 @@ class Conversation:
 
     def user_message(self, content: Content) -> Event:
         """The user sends a message: what plays is interrupted, a turn begins. The event that will record it."""
+        self._stage.interrupt_tools()
         self.turns.typed(self._now())
         self.settle()
         return Event(
@@ -188,6 +202,7 @@ class Conversation:
 
     def cancel(self) -> None:
         """The user stopped the answer."""
+        self._stage.interrupt_tools()
         self.turns.cancel(self._now())
         self.settle()
 
@@ -199,10 +214,10 @@ class Conversation:
     def activity(self, *, started: bool) -> None:
         """Push to talk: the user begins or ends to speak."""
         if started:
-            self.turns.speech_started(self._now())
+            self._speech_started(self._now())
         else:
             self.turns.speech_ended(0, self._now())
-        self.settle()
+            self.settle()
 
     def playback(self, mark: PlaybackMark) -> None:
         """The listener reports what it played."""
@@ -244,6 +259,12 @@ class Conversation:
                 case _:
                     self._stage.show(effect)
         self._stage.arm(self.turns.deadline())
+
+    def _speech_started(self, now: float) -> None:
+        if self._speech_interrupts:
+            self._stage.interrupt_tools()
+        self.turns.speech_started(now)
+        self.settle()
 
     def _audio(self, pcm: bytes, now: float) -> None:
         place = self.turns.audio(len(pcm) // 2, now)

@@ -10,6 +10,7 @@ from typing import Any
 
 from live_gateway.cancellation import ForeignCancellation, foreign_code
 from live_gateway.clock import Clock
+from live_gateway.confirmation import was_decided
 from live_gateway.content import FunctionCall
 from live_gateway.errors import (
     GatewayError,
@@ -159,6 +160,9 @@ class Engine:
     def cancel_tools(self, ids: tuple[str, ...]) -> None:
         self._tools.cancel(ids)
 
+    def interrupt_tools(self) -> None:
+        self._tools.interrupt()
+
     def arm(self, deadline: float | None) -> None:
         if self._timer is not None:
             if self._timer.when() == deadline:
@@ -236,13 +240,15 @@ class Engine:
             await self._writer.drain(STORE_S)
 
     def _stored(self, event: Event) -> None:
+        self._tools.event_stored(event.id, self.conversation.call_resumed)
         if not self.sender.owns(event.id) or self._options.yield_user_message:
             self._pipeline.stored(event)
 
     def _not_stored(self, event: Event, error: Exception) -> None:
         if isinstance(error, SessionNotFound):  # somebody deleted it: nothing that follows could be kept either
             self._begin_shutdown(error)
-        if not self.sender.tells(event.id):
+        self._tools.approvals.not_stored(event.id, error)
+        if not self.sender.tells(event.id) and not was_decided(event, error):
             self._pipeline.failed(event, error)
 
     def _problem(self, error: Exception) -> None:

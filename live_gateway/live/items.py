@@ -15,7 +15,7 @@ from live_gateway.events import Event
 
 SpeakingState = Literal["listening", "user_speaking", "thinking", "tool", "speaking"]
 ResponseStatus = Literal["completed", "interrupted", "cancelled", "failed"]
-ToolStatus = Literal["progress", "done", "error", "cancelled"]
+ToolStatus = Literal["waiting_confirm", "progress", "done", "error", "denied", "cancelled"]
 
 
 class AudioChunk(msgspec.Struct, frozen=True, gc=False):
@@ -100,12 +100,15 @@ class StateChanged:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The model called a tool; the stored call comes in the session's order."""
+    """The model called a tool; the stored call comes in the session's order. Shown once more, with needs_confirm, when a person is asked
+    about it first; hint: words for the person."""
 
     call: str
     name: str
     args: dict[str, Any]
     effect: Literal["read", "write"]
+    needs_confirm: bool = False
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class ToolRunning:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """How a tool call ended, at once; the stored response comes in the session's order."""
+    """How far a tool call has come, at once; the stored response comes in the session's order."""
 
     call: str
     status: ToolStatus

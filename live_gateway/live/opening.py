@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from live_gateway.agents.interrupted import record_interrupted
 from live_gateway.clock import Clock
+from live_gateway.confirmation import questions_of
 from live_gateway.errors import ServiceMissing
 from live_gateway.events import USER, Event, EventActions
 from live_gateway.live.call_recorder import open_recorder
@@ -16,7 +18,7 @@ from live_gateway.models.live import ConnectionNotice, LiveSetup
 
 
 async def open_engine(start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock) -> Engine | None:
-    """Store the state delta, ask the hooks, connect. Raises what connecting or a hook raised.
+    """Store the state delta, and what an earlier session left undone; ask the hooks, connect. Raises what connecting or a hook raised.
 
     None where a hook answered instead of the agent or of its model: the answer is stored and shown, and there is no connection.
     """
@@ -24,6 +26,7 @@ async def open_engine(start: LiveStart, options: LiveOptions, listener: Listener
         raise ServiceMissing("artifact service is not set; save_live_blob needs one to keep the audio in")
     hooks = LiveHooks(start, listener.put)
     await _store_delta(start, options)
+    await record_interrupted(start.sessions, start.invocation.session, questions_of(start.invocation.session.events))
     if await hooks.before_agent() is not None:
         return None
     setup = await _setup(start, options)

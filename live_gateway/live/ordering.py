@@ -13,8 +13,8 @@ Rules, each a property in the tests (`~` partial, capitals complete):
 * A response whose call is still held waits for what its call waits for, so that it goes with its call.
 * A complete transcription comes out first, then the held events that waited for nothing else, as they arrived:
   `in~ out~ call IN OUT` gives `IN OUT call`.
-* A mark (turn complete, interrupted) and `flush` release everything, oldest first, and leave nothing open; the 65th held event releases
-  everything too, but the words go on.
+* A mark (turn complete, interrupted) and `flush` release everything, oldest first, and leave nothing open; the 65th held event and
+  `release` (a person decided about a call) release everything too, but the words go on.
 * Everything else passes straight through.
 
 Two held events leave in the order in which they came, since a later one waits for at least as much as an earlier one. The one exception
@@ -72,6 +72,10 @@ class ChronologicalRelease:
         if self._open and (event.function_calls or event.function_responses):
             return self._hold(event)
         return [event]
+
+    def release(self) -> list[Event]:
+        """All held events, oldest first; the words that are open go on. For what must not wait for them."""
+        return self._release_all()
 
     def refused(self, event: Event) -> list[Event]:
         """A plugin refused this event, so it is not recorded. What waited for it waits no longer and is given back."""

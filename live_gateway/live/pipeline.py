@@ -140,6 +140,12 @@ class EventPipeline:
             self._progress.clear()
             await self._progress.wait()
 
+    async def hasten(self) -> None:
+        """Send everything that was taken by now on its way to the store, also what is held for its place among the words."""
+        await self.drain()
+        for held in self._order.release():
+            self._deliver(held, None)
+
     def finish(self) -> None:
         """No more events will be taken."""
         self._ended = True

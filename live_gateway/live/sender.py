@@ -6,14 +6,18 @@ still waits for it: what the model has got is in the record, or somebody is told
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from live_gateway.confirmation import Decision, ToolConfirmation
 from live_gateway.content import Content, function_responses
 from live_gateway.errors import (
     DeliveredNotPersisted,
     DeliveryUnknown,
+    DuplicateEvent,
     GatewayError,
     LiveSessionClosed,
     NotDelivered,
@@ -27,7 +31,7 @@ from live_gateway.live.items import SendResult
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.start import LiveStart
 from live_gateway.live.tools import LiveTools
-from live_gateway.live.uplink import Action, Uplink
+from live_gateway.live.uplink import COMMAND_DEADLINE_S, Action, Uplink
 from live_gateway.models.live import LiveConnection
 from live_gateway.sessions.writer import Slot, Storing
 
@@ -153,8 +157,41 @@ class Sender:
         finally:
             self._waited_for.discard(event.id)
 
+    async def confirm(self, call_id: str, *, approve: bool, shown: str) -> SendResult:
+        """A person's decision about a call. shown: digest of the arguments that were shown."""
+        question = self._tools.approvals.waiting(call_id, shown)
+        return await self._decide([Decision(question, ToolConfirmation(confirmed=approve))])
+
+    async def _decide(self, decisions: Sequence[Decision]) -> SendResult:
+        """Decisions take effect when the store has them, whether or not whoever made them still waits for that."""
+        self._tools.approvals.take(decisions)
+        events = [decision.event(self._invocation.invocation_id) for decision in decisions]
+        ids = {event.id for event in events}
+        slots: list[Slot] = []
+        self._waited_for |= ids
+        try:
+            async with asyncio.timeout(COMMAND_DEADLINE_S):
+                await self._pipeline.hasten()
+            slots.extend(self._pipeline.reserve() for _ in events)
+            self._tools.approvals.hand_in(decisions)
+            self._sent |= ids
+            storing = [slot.fill(event) for slot, event in zip(slots, events, strict=True)]
+            return SendResult("persisted", await _newest(storing))
+        except ToolResponseNotExpected:
+            raise
+        except Exception as error:
+            raise NotDelivered(f"the decision was not recorded and counts for nothing: {public_error(error).message}") from error
+        finally:
+            for slot in slots:
+                slot.release()
+            self._waited_for -= ids
+            self._tools.approvals.give_back(decisions)
+
     async def _answer(self, content: Content) -> SendResult:
-        """Final answers of long-running calls: they are recorded as the tools' responses, at the place where they went to the model."""
+        """Final answers of long-running calls: they are recorded as the tools' responses, at the place where they went to the model.
+        Decisions about calls that wait for one are recorded as what the user said."""
+        if self._tools.approvals.concerns(content):
+            return await self._decide(self._tools.approvals.answered(content))
         responses = function_responses(content)
         if len(responses) != len(content.parts or ()):
             raise ToolResponseNotExpected("answers to calls and other content are sent in messages of their own")
@@ -190,6 +227,17 @@ def _unknown(error: Exception) -> DeliveryUnknown:
             "the connection to the model broke or stood still while this was being sent; nobody knows whether it arrived"
         )
     return DeliveryUnknown(f"sending it failed ({type(error).__name__}); whether it arrived is not known")
+
+
+async def _newest(storing: Sequence[Storing]) -> int:
+    """The number of the last decision that the store took. Raises `ToolResponseNotExpected` where it took none as the first."""
+    seqs: list[int] = []
+    for one in storing:
+        with suppress(DuplicateEvent):
+            seqs.append((await one).seq)
+    if not seqs:
+        raise ToolResponseNotExpected("the call was decided about already")
+    return seqs[-1]
 
 
 async def _seq(recorded: Storing | Exception) -> int:

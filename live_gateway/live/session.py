@@ -117,6 +117,15 @@ class LiveSession:
         """
         return await self._running.sender.send(content)
 
+    async def confirm(self, call_id: str, *, approve: bool, shown: str) -> SendResult:
+        """Approve or reject a call that waits for a person; the same as sending the answer to the call that asks. shown: digest
+        (`live_gateway.content.digest`) of the arguments that the person saw.
+
+        Raises `ToolResponseNotExpected` for a call that does not wait, is decided about already, or has other arguments, `NotDelivered`
+        where the decision could not be stored and counts for nothing, `LiveSessionClosed`.
+        """
+        return await self._running.sender.confirm(call_id, approve=approve, shown=shown)
+
     async def send_image(self, data: bytes, mime_type: str) -> None:
         """Hand over one image of what the user shows. Not stored.
 

@@ -98,7 +98,7 @@ class Streams:
             return await tool.run(args, context)
         if len(self._streams) >= MAX_STREAMS:
             raise ToolError(f"{MAX_STREAMS} functions are already running in the background; stop one first")
-        own = ToolContext(self._invocation, context.call_id)
+        own = ToolContext(self._invocation, context.call_id, confirmation=context.confirmation, may_ask=False)
         pieces = tool.stream(args, own)
         hooks = StreamHooks(self._chain, self._agent, own, tool, args)
         self._streams[own.call_id] = _Stream(own.call_id, tool, hooks, pieces, asyncio.get_running_loop().time())

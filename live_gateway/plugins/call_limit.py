@@ -36,7 +36,7 @@ class CallLimitPlugin(Plugin):
             raise AgentError(f"the run would ask a model more than {self._limits['model']} times")
 
     async def before_tool(self, context: ToolContext, tool: Tool, args: dict[str, Any]) -> dict[str, Any] | None:
-        if self._allows(context.invocation, "tool"):
+        if context.confirmation is not None or self._allows(context.invocation, "tool"):  # a call that was approved is no further one
             return None
         return {"error": f"no more than {self._limits['tool']} tool calls are allowed here; answer with what you have"}
 

@@ -18,12 +18,13 @@ from typing import Any, Literal, TypeAlias
 
 from live_gateway.agents.context import InvocationContext, ToolContext
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.confirmation import Decision, ToolConfirmation, as_asked, rejected
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part
 from live_gateway.errors import GatewayError, PluginError, ToolError
 from live_gateway.events import EventActions
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.telemetry import get_logger
-from live_gateway.tools.base import Tool
+from live_gateway.tools.base import AsksFirst, Tool
 from live_gateway.tools.result import to_response
 from live_gateway.tools.threads import as_failure
 
@@ -34,16 +35,18 @@ log = get_logger(__name__)
 class ToolOutcome:
     """How a call ended.
 
-    call: the call, with an id. response: what answers it, with id and name of the call; None while a long-running tool has nothing to say.
-    actions: side effects for the response's event. error: the words of the `error` in the response. ms: how long it took.
+    call: the call, with an id. response: what answers it, with id and name of the call; None while a long-running tool has nothing to say,
+    and while a person is to approve the call. actions: side effects for the response's event. error: the words of the `error` in the
+    response. ms: how long it took. asks: what the person is asked.
     """
 
     call: FunctionCall
     response: FunctionResponse | None
     actions: EventActions
-    status: Literal["done", "error"]
+    status: Literal["done", "error", "waiting"]
     error: str | None
     ms: int
+    asks: ToolConfirmation | None = None
 
 
 RunTool: TypeAlias = Callable[[Tool, dict[str, Any], ToolContext], Awaitable[Any]]
@@ -54,9 +57,15 @@ async def _run_tool(tool: Tool, args: dict[str, Any], context: ToolContext) -> A
 
 
 async def call_tool(
-    chain: PluginChain, agent: LlmAgent, invocation: InvocationContext, call: FunctionCall, run: RunTool = _run_tool
+    chain: PluginChain,
+    agent: LlmAgent,
+    invocation: InvocationContext,
+    call: FunctionCall,
+    run: RunTool = _run_tool,
+    confirmation: ToolConfirmation | None = None,
 ) -> ToolOutcome:
     """Run one call of the agent's model. The call is not changed; one without an id gets one in the outcome. run: runs the tool itself.
+    confirmation: the person's approval; without, a tool that asks first is not run.
 
     Raises `PluginError` when a plugin's hook failed; what the tool wrote to the state is then gone, as it is after a cancellation.
     """
@@ -64,7 +73,7 @@ async def call_tool(
     started = loop.time()
     if not call.id:
         call = call.model_copy(update={"id": f"call-{uuid.uuid4().hex}"})
-    context = ToolContext(invocation, call.id or "")
+    context = ToolContext(invocation, call.id or "", confirmation=confirmation)
     running = _Call(chain, agent, context, call.name or "", copy.deepcopy(call.args or {}), run)
     try:
         answer = await running.answer()
@@ -73,8 +82,25 @@ async def call_tool(
         raise
     context.close()
     response = None if answer is None else FunctionResponse(id=call.id, name=call.name, response=answer)
-    status: Literal["done", "error"] = "done" if running.error is None else "error"
-    return ToolOutcome(call, response, context.actions, status, running.error, round((loop.time() - started) * 1000))
+    asks = context.requested if answer is None else None
+    status: Literal["done", "error", "waiting"] = "waiting" if asks is not None else "done" if running.error is None else "error"
+    return ToolOutcome(call, response, context.actions, status, running.error, round((loop.time() - started) * 1000), asks)
+
+
+async def carry_out(
+    chain: PluginChain, agent: LlmAgent, invocation: InvocationContext, decision: Decision, run: RunTool = _run_tool
+) -> ToolOutcome:
+    """Run or reject the stored call that a decision is about. A call that was rejected reaches no hook. Raises as `call_tool`."""
+    question, confirmation = decision.question, decision.confirmation
+    if confirmation.confirmed:
+        return await call_tool(chain, agent, invocation, question.call, run, as_asked(confirmation, question))
+    return failure_of(question.call, rejected(question.call.name))
+
+
+def failure_of(call: FunctionCall, text: str, **more: str) -> ToolOutcome:
+    """The outcome of a call that was not run, or not to its end. text, more: for the model."""
+    response = FunctionResponse(id=call.id, name=call.name, response={"error": text, **more})
+    return ToolOutcome(call=call, response=response, actions=EventActions(), status="error", error=text, ms=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +131,7 @@ def merge_outcomes(outcomes: Sequence[ToolOutcome]) -> tuple[Content | None, Eve
     """One message of calls as one response event: the responses in call order (None without any), and the side effects of all.
 
     State deltas are merged deeply, the later call wins; of artifacts the highest version, of transfers the last; flags are true if any is.
+    What is asked of a person is listed by the id of the call.
     """
     parts = [Part(function_response=outcome.response) for outcome in outcomes if outcome.response is not None]
     content = Content(role="user", parts=parts) if parts else None
@@ -159,10 +186,17 @@ class _Call:
         if answer is None and self._agent.before_tool is not None:
             answer = await self._agent.before_tool(self._context, tool, self._args)
         if answer is None:
-            answer = await self._run(tool, self._args, self._context)
-            if answer is None and tool.long_running:
+            if self._context.requested is None and await self._asks_first(tool):
+                self._context.request_confirmation()
+            if self._context.requested is None:
+                answer = await self._run(tool, self._args, self._context)
+            if self._context.requested is not None or (answer is None and tool.long_running):
                 return None
         return to_response(answer)
+
+    async def _asks_first(self, tool: Tool) -> bool:
+        approved = self._context.confirmation is not None
+        return not approved and isinstance(tool, AsksFirst) and await tool.asks_first(self._args, self._context)
 
     async def failed(self, tool: Tool | None, error: Exception) -> dict[str, Any]:
         """The plugins' or the agent's answer to a failure, else the words of it that the model may see."""

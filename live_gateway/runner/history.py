@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from live_gateway.confirmation import Questions
 from live_gateway.content import Content, function_responses
 from live_gateway.errors import InvalidInput
 from live_gateway.events import Event
@@ -24,15 +25,17 @@ class Caller:
 
 @dataclass(slots=True)
 class History:
-    """The calls of a session by id (the newest of an id), and the scopes that are open, the most recent last."""
+    """The calls of a session by id (the newest of an id), the scopes that are open, the most recent last, and what a person is asked."""
 
     callers: dict[str, Caller] = field(default_factory=dict)
     open_scopes: dict[str, None] = field(default_factory=dict)
+    questions: Questions = field(default_factory=Questions)
     seen: int = 0
 
     def follow(self, events: Sequence[Event]) -> None:
         """Take in the events that were not seen yet. `events` is the whole session."""
         for event in events[self.seen :]:
+            self.questions.follow(event)
             for call in event.function_calls:
                 if call.id:
                     self.callers[call.id] = Caller(event.author, event.invocation_id)

@@ -12,8 +12,9 @@ from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.agents.services import ArtifactAccess, MemoryAccess
 from live_gateway.artifacts.base import ArtifactService
+from live_gateway.confirmation import Decision
 from live_gateway.content import Content
-from live_gateway.errors import ConfigurationError
+from live_gateway.errors import AgentError, ConfigurationError
 from live_gateway.events import Event, new_invocation_id, replace
 from live_gateway.flow.agent_turn import agent_starter, start_turn
 from live_gateway.flow.closing import close, has_ended
@@ -75,6 +76,7 @@ class TextRun:
         self._place: Literal["message", "before_run", "agent", "end"] = "message"
         self._invocation: InvocationContext | None = None
         self._turn: AsyncIterator[Event] | None = None
+        self._said: list[Event] = []
         self._owes_after_run = False
 
     @property
@@ -88,8 +90,9 @@ class TextRun:
             self._place = "end"  # whatever fails from here to the agent ends the run
             self._invocation, said = await self._begin()
             self._place = "before_run"
-            if said is not None and self._request.yield_user_message:
-                return said
+            self._said = said if self._request.yield_user_message else []
+        if self._said:
+            return self._said.pop(0)
         invocation = self._invocation
         if invocation is None:
             raise StopAsyncIteration
@@ -123,12 +126,13 @@ class TextRun:
             log.error("after_run_failed", error, session=self._request.session_id)
         return shown
 
-    async def _begin(self) -> tuple[InvocationContext, Event | None]:
+    async def _begin(self) -> tuple[InvocationContext, list[Event]]:
         """Open the session, choose the agent, store the user's message."""
         parts, request = self._parts, self._request
         session = await parts.open_session(request.user_id, request.session_id)
         history = parts.recent.keep(session)
         caller = history.caller(request.message)
+        _check_agents(parts.tree, history.questions.decisions(request.message))
         invocation = InvocationContext(
             app_name=parts.app_name,
             user_id=request.user_id,
@@ -141,7 +145,8 @@ class TextRun:
             memory=parts.memory_access(request.user_id),
             start=agent_starter(parts.chain),
         )
-        return invocation, await store_message(invocation, parts.chain, parts.sessions, request.state_delta, history.open_scope)
+        said = await store_message(invocation, parts.chain, parts.sessions, request.state_delta, history.open_scope, history.questions)
+        return invocation, said
 
     async def _answer_instead(self, invocation: InvocationContext, content: Content) -> Event:
         """A plugin answered: its content is the agent's one event."""
@@ -180,6 +185,13 @@ def _stamped(event: Event, invocation: InvocationContext) -> Event:
     if said and event.output is not None:
         event = replace(event, output=None)
     return event if event.invocation_id == invocation.invocation_id else replace(event, invocation_id=invocation.invocation_id)
+
+
+def _check_agents(tree: AgentTree, decisions: Sequence[Decision]) -> None:
+    """Raise `AgentError` where the agent that asked is gone; its question stays open."""
+    for decision in decisions:
+        if tree.find(decision.question.agent) is None:
+            raise AgentError(f"agent {decision.question.agent!r}, which asked about {decision.question.call.name!r}, is not here any more")
 
 
 def _choose(tree: AgentTree, session: Session, caller: Caller | None) -> Agent:

@@ -145,7 +145,11 @@ class ClientInput:
                     raise NotSupported("The input mode is chosen in hello; connect again to change it.")
             case UpdateSession():
                 raise NotSupported("A session is configured in hello; connect again to change it.")
-            case ConfirmTool() | AnswerTool() | ExtendTool() | RefreshAuth():
+            case ConfirmTool(scope="session"):
+                raise NotSupported("A decision is about one call: scope is once.")
+            case ConfirmTool():
+                self._confirm(message)
+            case AnswerTool() | ExtendTool() | RefreshAuth():
                 raise NotSupported(f"This server does not carry out {message.__struct_config__.tag}.")
             case Hello():
                 raise BadMessage("hello comes once, at the beginning.")
@@ -219,6 +223,17 @@ class ClientInput:
     def _refused(self, message_id: str, problem: Exception) -> None:
         self._say(error(public_error(problem), ref=message_id))
         self._say(ack(message_id, "not_delivered"))
+
+    def _confirm(self, message: ConfirmTool) -> None:
+        """A decision about a call. Once it is stored, the call's own messages say what becomes of it."""
+
+        async def decide(live: LiveSession) -> None:
+            try:
+                await live.confirm(message.call, approve=message.approve, shown=message.digest)
+            except (GatewayError, NotDelivered) as problem:
+                self._say(error(public_error(problem), ref=message.call))
+
+        self._post(self._messages, decide)
 
     async def _activity(self, live: LiveSession, activity: Activity) -> None:
         await self._caught_up.wait()

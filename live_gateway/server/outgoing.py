@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from live_gateway.content import FunctionResponse, digest
+from live_gateway.confirmation import CONFIRM, ToolConfirmation, asked_in, original_call, rejected
+from live_gateway.content import FunctionCall, FunctionResponse, digest
 from live_gateway.errors import PublicError
 from live_gateway.events import USER, Event, encode_event, event_to_dict
 from live_gateway.live.items import (
@@ -108,13 +109,29 @@ class Outgoing:
         elif event.text:
             yield self._remember(event.id, _written(event))
         for call in event.function_calls:
-            effect = self._effects.get(call.name or "", "write")
-            yield _tool_call(call.id or "", call.name or "", call.args or {}, effect)
+            if call.name == CONFIRM:
+                yield from self._asked(call)
+            else:
+                yield self._called(call)
         for response in event.function_responses:
-            yield _tool_update(response)
+            if response.name != CONFIRM:
+                yield _tool_update(response)
+        decided = event.custom_metadata.get("decided")
+        if isinstance(decided, dict):
+            yield _decided(decided)
         heard = event.custom_metadata.get("heard")
         if isinstance(heard, dict):
             yield self._heard(event, heard)
+
+    def _called(self, call: FunctionCall, asked: ToolConfirmation | None = None) -> Message:
+        effect = self._effects.get(call.name or "", "write")
+        return _tool_call(call.id or "", call.name or "", call.args or {}, effect, asked)
+
+    def _asked(self, question: FunctionCall) -> Iterator[Message]:
+        """The call once more, and that it waits for a person."""
+        if (call := original_call(question)) is not None:
+            yield self._called(call, asked_in(question))
+            yield {"type": "tool.update", "call": call.id or "", "status": "waiting_confirm"}
 
     def _remember(self, item: str, message: Message) -> Message:
         self._said[item] = message
@@ -151,8 +168,8 @@ def volatile(item: LiveItem) -> Message:
             return {"type": "response.end", "response": response, "status": status, "heard_ms": heard_ms}
         case StateChanged(state):
             return {"type": "state", "state": state}
-        case ToolStarted(call, name, args, effect):
-            return _tool_call(call, name, args, effect) | {"pending": True}
+        case ToolStarted(call, name, args, effect, needs_confirm, hint):
+            return _tool_call(call, name, args, effect, ToolConfirmation(hint) if needs_confirm else None) | {"pending": True}
         case ToolRunning(call):
             return {"type": "tool.update", "call": call, "status": "running", "pending": True}
         case ToolFinished():
@@ -282,16 +299,22 @@ def _written(event: Event) -> Message:
     return _complete(event, "user" if by_user else "model", event.text, "typed" if by_user else "text")
 
 
-def _tool_call(call: str, name: str, args: Mapping[str, Any], effect: str) -> Message:
-    return {
+def _tool_call(call: str, name: str, args: Mapping[str, Any], effect: str, asked: ToolConfirmation | None = None) -> Message:
+    message: Message = {
         "type": "tool.call",
         "call": call,
         "name": name,
         "args": args,
         "effect": effect,
-        "needs_confirm": False,
+        "needs_confirm": asked is not None,
         "digest": digest(args),
     }
+    return message | {"hint": asked.hint} if asked is not None and asked.hint else message
+
+
+def _decided(decided: Mapping[str, Any]) -> Message:
+    status = "running" if decided.get("confirmed") is True else "denied"
+    return {"type": "tool.update", "call": str(decided.get("call", "")), "status": status, "by": USER}
 
 
 def _tool_update(response: FunctionResponse) -> Message:
@@ -300,7 +323,8 @@ def _tool_update(response: FunctionResponse) -> Message:
     if "error" in payload:
         problem = payload["error"]
         text = problem if isinstance(problem, str) else encode(problem)
-        return message | {"status": "cancelled" if text == "cancelled" else "error", "error": text}
+        status = "cancelled" if text == "cancelled" else "denied" if text == rejected(response.name) else "error"
+        return message | {"status": status, "error": text}
     return message | {"status": "progress" if response.will_continue else "done", "result": _result(payload)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from live_gateway.confirmation import ToolConfirmation
 from live_gateway.content import FunctionDeclaration
 
 Effect = Literal["read", "write"]
@@ -26,6 +27,15 @@ class ToolCallContext(Protocol):
     @property
     def idempotency_key(self) -> str:
         """Session id and call id: equal on every attempt to run this call."""
+        ...
+
+    @property
+    def confirmation(self) -> ToolConfirmation | None:
+        """The person's approval, in the run of the call that follows it; None in any other."""
+        ...
+
+    def request_confirmation(self, *, hint: str = "", payload: Any = None) -> None:
+        """Have a person approve this call before it takes effect. Raises `AgentError`, `ToolError`."""
         ...
 
 
@@ -58,4 +68,23 @@ class Tool(Protocol):
 
         Raises `ToolError` with words for the model (arguments that do not validate, time-out); anything else it raises is a failure too.
         """
+        ...
+
+
+@runtime_checkable
+class AsksFirst(Tool, Protocol):
+    """A tool that may have to be approved by a person before it runs."""
+
+    async def asks_first(self, args: Mapping[str, Any], context: ToolCallContext) -> bool:
+        """Whether a person has to approve a call with these arguments. Raises `ToolError` for arguments with which it cannot run."""
+        ...
+
+
+@runtime_checkable
+class Interruptible(Tool, Protocol):
+    """A tool that says whether a user who interrupts ends its calls."""
+
+    @property
+    def cancel_on_interrupt(self) -> bool:
+        """Whether a call is cancelled when the user speaks, types or stops the answer while it runs."""
         ...

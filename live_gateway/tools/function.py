@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from live_gateway.content import FunctionDeclaration
 from live_gateway.errors import ConfigurationError, ToolError
 from live_gateway.tools.base import Effect, ToolCallContext
 from live_gateway.tools.signature import read_signature
 from live_gateway.tools.threads import TOOL_THREADS, Job
+
+NeedsConfirmation: TypeAlias = Callable[[Mapping[str, Any], ToolCallContext], bool | Awaitable[bool]]
+"""Says of a call whether a person has to approve it. It gets the converted arguments."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _LONG_RUNNING_NOTE = (
@@ -30,7 +33,9 @@ class FunctionTool:
 
     effect: `read` for a function that only looks, `write` for one that changes something. What does not say is taken for `write`.
     timeout_s: seconds until a call is given up. long_running: the final result comes later, from outside; what the function returns is
-    a first status, or None. The object can be called like the function itself. An async generator function makes a `StreamingTool`.
+    a first status, or None. require_confirmation: whether a person has to approve a call before it runs, or a callable that says so for
+    each call (`NeedsConfirmation`); one that fails leaves the call unrun. cancel_on_interrupt: whether a live session cancels a call that
+    runs when the user interrupts. The object can be called like the function itself. An async generator function makes a `StreamingTool`.
 
     Raises `ConfigurationError` where the function cannot be declared to a model.
     """
@@ -47,6 +52,8 @@ class FunctionTool:
         effect: Effect | None = None,
         timeout_s: float = 30.0,
         long_running: bool = False,
+        require_confirmation: bool | NeedsConfirmation = False,
+        cancel_on_interrupt: bool = False,
     ) -> None:
         if not inspect.isroutine(function):
             raise ConfigurationError(f"{function!r} is not a function")
@@ -62,6 +69,8 @@ class FunctionTool:
         self.effect: Effect = effect or "write"
         self.timeout_s = timeout_s
         self.long_running = long_running
+        self.require_confirmation = require_confirmation
+        self.cancel_on_interrupt = cancel_on_interrupt
         self._signature = read_signature(function)
         self.declaration = self._declare(description)
 
@@ -88,6 +97,17 @@ class FunctionTool:
             if not limit.expired():
                 raise
             raise ToolError(self.timeout_words(started=job is None or not job.future.cancelled())) from None
+
+    async def asks_first(self, args: Mapping[str, Any], context: ToolCallContext) -> bool:
+        """Whether a person has to approve a call with these arguments. Raises `ToolError` where they do not fit, and what the callable
+        raises."""
+        if self.require_confirmation is False:
+            return False
+        values = self._signature.convert(args)
+        if self.require_confirmation is True:
+            return True
+        needed = self.require_confirmation(values, context)
+        return bool(await needed if inspect.isawaitable(needed) else needed)
 
     def values(self, args: Mapping[str, Any], context: ToolCallContext) -> dict[str, Any]:
         """The model's arguments as the function takes them. Raises `ToolError` where they do not fit."""
@@ -122,6 +142,8 @@ def tool(
     effect: Effect | None = None,
     timeout_s: float = 30.0,
     long_running: bool = False,
+    require_confirmation: bool | NeedsConfirmation = False,
+    cancel_on_interrupt: bool = False,
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from live_gateway.content import FunctionDeclaration
 from live_gateway.errors import ConfigurationError, ToolError
 from live_gateway.tools.base import Effect, Tool, ToolCallContext
-from live_gateway.tools.function import FunctionTool
+from live_gateway.tools.function import FunctionTool, NeedsConfirmation
 from live_gateway.tools.result import MAX_RESULT_BYTES
 
 STOP_STREAMING = "stop_streaming"
@@ -57,8 +57,16 @@ class StreamingTool(FunctionTool):
         effect: Effect | None = None,
         timeout_s: float = 30.0,
         scheduling: Scheduling | None = None,
+        require_confirmation: bool | NeedsConfirmation = False,
     ) -> None:
-        super().__init__(function, name=name, description=description, effect=effect, timeout_s=timeout_s)
+        super().__init__(
+            function,
+            name=name,
+            description=description,
+            effect=effect,
+            timeout_s=timeout_s,
+            require_confirmation=require_confirmation,
+        )
         if scheduling not in (None, "SILENT", "WHEN_IDLE", "INTERRUPT"):
             raise ConfigurationError(f"tool {self.name!r}: scheduling is SILENT, WHEN_IDLE or INTERRUPT, not {scheduling!r}")
         self.scheduling = scheduling

@@ -6,7 +6,8 @@ import pytest
 
 from live_gateway.agents.context import InvocationContext, ToolContext
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.errors import InvalidState
+from live_gateway.confirmation import ToolConfirmation
+from live_gateway.errors import AgentError, InvalidState, ToolError
 from live_gateway.events import Event
 from live_gateway.tools.base import ToolCallContext
 from tests.support.invocations import make_invocation
@@ -97,3 +98,21 @@ def test_skip_summarization_travels_with_the_response() -> None:
     assert not context.actions.skip_summarization
     context.skip_summarization = True
     assert context.actions.skip_summarization
+
+
+# contract: HITL-06
+# case: K-TOOL-11
+def test_only_a_call_that_waits_for_its_answer_can_ask() -> None:
+    invocation = _invocation()
+    over = ToolContext(invocation, "1")
+    over.close()
+    for context in (ToolContext(invocation, ""), ToolContext(invocation, "1", may_ask=False), over):
+        with pytest.raises(AgentError):
+            context.request_confirmation(hint="Really?")
+        assert context.requested is None
+    approved = ToolContext(invocation, "1", confirmation=ToolConfirmation(confirmed=True))
+    with pytest.raises(ToolError):
+        approved.request_confirmation()
+    asking = ToolContext(invocation, "1")
+    asking.request_confirmation(hint="Really?", payload={"nan": float("nan")})
+    assert asking.actions.requested_tool_confirmations == {"1": {"hint": "Really?", "confirmed": False, "payload": {"nan": None}}}

@@ -121,6 +121,42 @@ async def test_the_text_of_others_is_only_text(tmp_path: Path) -> None:
         await browser.assert_clean()
 
 
+# contract: HITL-06
+async def test_a_call_that_waits_is_approved_or_denied(tmp_path: Path) -> None:
+    async with PageServer() as server, Chromium(tmp_path) as browser:
+        page = browser.page
+        await page.goto(server.url)
+        await page.click("#start")
+        connection = await server.connection()
+        for call, digest in (("c1", "aaaa"), ("c2", "bbbb")):
+            asked = CALL | {"call": call, "digest": digest, "needs_confirm": True}
+            await connection.send("tool.call", **CALL | {"call": call, "digest": digest}, pending=True)
+            await connection.send("tool.call", **asked, hint="Really?" if call == "c1" else "", pending=True)
+            await connection.send("tool.update", call=call, status="waiting_confirm", ms=0, pending=True)
+        await browser.until("document.querySelectorAll('.consent button').length === 4")
+        assert await page.locator(".consent p").all_text_contents() == ["Really?", "The agent wants to run move."]
+        assert await browser.axe() == []
+        first = page.locator(".consent").first.get_by_role("button", name="Approve")
+        await first.focus()
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Enter")
+        await connection.until(lambda: connection.of_type("tool.confirm"))
+        await connection.send("tool.call", **CALL, seq=1)
+        assert await page.evaluate("document.activeElement.textContent") == "Approve"
+        await connection.send("tool.update", call="c1", status="running", ms=0, pending=True)
+        await browser.until("document.querySelectorAll('.consent').length === 1")
+        assert await page.evaluate("document.activeElement.matches('.call summary')")
+        await page.get_by_role("button", name="Deny").click()
+        await connection.until(lambda: len(connection.of_type("tool.confirm")) == 2)
+        await connection.send("tool.update", call="c2", status="denied", error="rejected", ms=0, pending=True)
+        await browser.until("document.querySelector('.consent') === null")
+        assert connection.of_type("tool.confirm") == [
+            {"type": "tool.confirm", "call": "c1", "approve": True, "digest": "aaaa"},
+            {"type": "tool.confirm", "call": "c2", "approve": False, "digest": "bbbb"},
+        ]
+        await browser.assert_clean()
+
+
 async def test_everything_can_be_done_with_the_keyboard(tmp_path: Path) -> None:
     async with PageServer() as server, Chromium(tmp_path) as browser:
         page = browser.page

@@ -10,18 +10,19 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from live_gateway.agents.context import ToolContext
 from live_gateway.agents.custom import CustomAgent
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.cli.chat import Chat
-from live_gateway.cli.conversation import ASK, CONFIRM, Conversation
+from live_gateway.cli.conversation import ASK, Conversation
 from live_gateway.cli.main import main
 from live_gateway.cli.problems import Exit
 from live_gateway.cli.text_model import text_model, with_text_models
+from live_gateway.confirmation import CONFIRM
 from live_gateway.content import FunctionCall, FunctionResponse
 from live_gateway.errors import UpstreamQuota
 from live_gateway.models.keyword import KeywordModel
@@ -84,29 +85,36 @@ def test_errors_are_shown_and_the_conversation_goes_on() -> None:
     assert shown.lines == ["error      quota is used up", "error      KeyError: 'x'", "agent      Fine."]
 
 
-def confirmation() -> tuple[FunctionCall, FunctionTool]:
-    async def wait(originalFunctionCall: dict[str, Any], toolConfirmation: dict[str, Any]) -> None:  # noqa: N803 - the names on the wire
-        """Wait for the user."""
+def confirmation(wiped: list[str]) -> tuple[FunctionCall, FunctionTool]:
+    async def wipe(disk: str, ctx: ToolContext) -> str:
+        """Wipe a disk."""
+        if ctx.confirmation is None:
+            ctx.request_confirmation(hint="Dangerous:")
+            return ""
+        wiped.append(disk)
+        return "wiped"
 
-    wanted = {"originalFunctionCall": {"name": "wipe", "args": {"disk": "C"}}, "toolConfirmation": {"hint": "Dangerous:"}}
-    return FunctionCall(id="c-1", name=CONFIRM, args=wanted), FunctionTool(wait, name=CONFIRM, long_running=True)
+    return FunctionCall(id="c-1", name="wipe", args={"disk": "C"}), FunctionTool(wipe)
 
 
 # contract: CLI-01
 @pytest.mark.parametrize(("answer", "confirmed"), [("yes", True), ("n", False)])
 def test_approvals_are_asked(answer: str, confirmed: bool) -> None:
-    call, tool = confirmation()
+    wiped: list[str] = []
+    call, tool = confirmation(wiped)
     shown = chat([call, "All right."], "wipe it", "perhaps", answer, tools=[tool])
     assert "asked      Dangerous: wipe(disk='C')" in shown.lines
+    assert not any(CONFIRM in line for line in shown.lines)
     assert "agent      All right." in shown.lines
     shown.model.verify()
-    assert [(each.id, each.name, each.response) for each in shown.answers] == [("c-1", CONFIRM, {"confirmed": confirmed})]
+    assert [(each.name, each.response) for each in shown.answers] == [(CONFIRM, {"confirmed": confirmed})]
+    assert wiped == (["C"] if confirmed else [])
 
 
 # contract: CLI-01
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, EOFError])
 def test_approval_that_is_not_given_stays_open(ending: type[BaseException]) -> None:
-    call, tool = confirmation()
+    call, tool = confirmation([])
     shown = chat([call], "wipe it", ending, tools=[tool])
     assert "(not answered)" in shown.lines
     assert shown.answers == []

@@ -268,3 +268,19 @@ def test_messages_and_fields_of_a_later_server_are_ignored() -> None:
     conversation = welcomed(Plan(pcm=CLIP))
     assert conversation.server("something.new", field=1) == {"type": "something.new", "field": 1}
     assert not conversation.client.done
+
+
+# contract: HITL-06
+def test_a_tool_that_waits_for_an_approval_is_not_waited_for() -> None:
+    talk = Conversation(Plan(text="pay"))
+    talk.server("welcome", session="s")
+    talk.server("state", state="tool")
+    asked = {"call": "c1", "name": "pay", "args": {}, "effect": "write", "digest": "d"}
+    talk.server("tool.call", **asked, needs_confirm=False, pending=True)
+    talk.server("tool.call", **asked, needs_confirm=True, pending=True)
+    talk.server("tool.update", call="c1", status="waiting_confirm", ms=0, pending=True)
+    talk.server("state", state="listening")
+    talk.answer(text="Please approve it.")
+    talk.server("response.end", response=1, status="completed", heard_ms=1000)
+    talk.wait(SETTLE_S + 0.1)
+    assert talk.client.outcome.code == Exit.OK

@@ -31,6 +31,7 @@ from live_gateway.testing.fake_gemini import FakeGemini
 from live_gateway.testing.gemini_steps import expect_text, say
 from live_gateway.testing.scripted_model import ScriptedModel
 from live_gateway.voice.local import available
+from tests.support.approvals import answer, questions, results
 from tests.support.cascade_talk import play, talk_to
 from tests.support.docs import DOCS, ROOT, blocks, pages
 from tests.support.fake_voice import FakeDetector, FakeSynthesiser, silence, speech
@@ -90,6 +91,26 @@ def test_a_program_drives_an_agent_for_two_turns_of_one_session() -> None:
 
 def test_finish_baking() -> None:
     assert run_file("finish_baking.py").splitlines() == ["kitchen: The bread is in the oven.", "kitchen: The bread is ready."]
+
+
+# contract: HITL-06
+def test_approve() -> None:
+    assert run_file("approve.py").splitlines() == [
+        "asked: send_money {'amount': 500, 'to': 'Anna'}",
+        "bank: 500 euros are on their way to Anna.",
+    ]
+
+
+# contract: HITL-06
+async def test_the_bank_asks_who_gets_the_rest() -> None:
+    bank: LlmAgent = load("bank").agent
+    model = ScriptedModel([FunctionCall(id="fc-1", name="close_account", args={}), "Closed."])
+    runner = Runner.in_memory("bank", replace(bank, model=model))
+    asked = [event async for event in runner.run(user_id="u", session_id="s", message=user_content("close it"))]
+    (question,) = questions(asked)
+    said = answer((question, {"confirmed": True, "payload": {"to": "Anna"}}))
+    done = [event async for event in runner.run(user_id="u", session_id="s", message=said)]
+    assert results(done) == [("fc-1", {"summary": "The account is closed; 250 euros go to Anna."})]
 
 
 def test_name_errors() -> None:

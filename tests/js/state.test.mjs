@@ -226,6 +226,26 @@ test('a tool card never goes back', () => {
   assert.equal(late.status, 'done');
 });
 
+test('a call that waits for consent is decided once, and waits no more once it was approved', () => {
+  const made = { type: 'tool.call', call: 'c', name: 'pay', args: { amount: 1 }, digest: 'd', needs_confirm: false };
+  const asked = { ...made, needs_confirm: true, hint: 'Really?' };
+  const conversation = after(made, asked, { type: 'tool.update', call: 'c', status: 'waiting_confirm' });
+  const call = () => /** @type {import('../../static/js/lib/calls.js').Call} */ (conversation.calls.get('c'));
+  assert.deepEqual([call().status, call().hint, call().digest], ['waiting_confirm', 'Really?', 'd']);
+  conversation.receive({ ...made, seq: 1 });
+  assert.equal(call().status, 'waiting_confirm', 'the record of the call comes late');
+  assert.equal(conversation.decide('c'), true);
+  assert.equal(conversation.decide('c'), false);
+  conversation.receive({ type: 'error', code: 'not_delivered', message: 'no', ref: 'c' });
+  assert.equal(conversation.decide('c'), true, 'it counted for nothing');
+  conversation.receive({ type: 'tool.update', call: 'c', status: 'running' });
+  conversation.receive({ ...asked, seq: 2 });
+  conversation.receive({ type: 'tool.update', call: 'c', status: 'waiting_confirm', seq: 2 });
+  assert.deepEqual([call().status, call().deciding, conversation.decide('c')], ['running', false, false]);
+  conversation.receive({ type: 'tool.update', call: 'c', status: 'done', result: 1 });
+  assert.equal(call().status, 'done');
+});
+
 test('an update that comes before its call still makes a card', () => {
   const early = applyCall(undefined, { type: 'tool.update', call: 'c', status: 'done', result: 1 }, 1);
   assert.deepEqual(applyCall(early, { type: 'tool.call', call: 'c', name: 'move' }, 2).name, 'move');

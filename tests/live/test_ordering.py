@@ -178,6 +178,16 @@ def test_the_65th_held_event_releases_all_and_the_words_go_on() -> None:
     assert feed_all(order, [calls[-1], done]) == [done, calls[-1]]
 
 
+# contract: LIVE-13
+def test_what_must_not_wait_is_released_and_the_words_go_on() -> None:
+    order = ChronologicalRelease()
+    first, second, done = call("c1"), call("c2"), whole("output")
+    order.feed(piece("output"))
+    assert order.feed(first) == []
+    assert (order.release(), order.release()) == ([first], [])
+    assert feed_all(order, [second, done]) == [done, second]
+
+
 # case: K-LIVE-22
 def test_pieces_without_their_transcription_open_nothing() -> None:
     order = ChronologicalRelease()

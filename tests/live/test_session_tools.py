@@ -53,6 +53,9 @@ async def test_the_answer_to_a_pending_call_is_recorded_once_as_the_tools_respon
         async with go_live(runner) as live:
             asked = await until(live, lambda event: bool(event.function_calls))
             assert asked[-1].long_running_tool_ids == ["c1"]
+            await asyncio.sleep(1)
+            assert in_short(list(await stored(runner))) == ["call ask_human"]
+            assert [sent for sent in model.connection.sent if sent.kind == "tool_responses"] == []
             with pytest.raises(ToolResponseNotExpected):
                 await live.send(Content(parts=[Part(function_response=FunctionResponse(id="nope", response={}))]))
             answer = Part(function_response=FunctionResponse(id="c1", response={"ok": True}))

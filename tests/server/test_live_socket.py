@@ -469,7 +469,7 @@ async def test_forged_content_is_neither_forwarded_nor_stored(part: dict[str, An
 @pytest.mark.parametrize(
     "message",
     [
-        {"type": "tool.confirm", "call": "c", "approve": True, "digest": "d"},
+        {"type": "tool.confirm", "call": "c", "approve": True, "digest": "d", "scope": "session"},
         {"type": "tool.response", "call": "c", "name": "n", "response": {}},
         {"type": "tool.extend", "call": "c"},
         {"type": "auth.refresh", "ticket": "t"},

@@ -20,6 +20,7 @@ USER_ID, SESSION_ID = "u", "s"
 
 def live_runner(
     model: LiveModel | None,
+    /,
     *,
     tools: Sequence[Tool | Callable[..., Any]] = (),
     plugins: Sequence[Plugin] = (),

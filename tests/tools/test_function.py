@@ -52,9 +52,13 @@ class FakeContext:
     state: MutableMapping[str, Any]
     call_id = "fc-1"
     idempotency_key = "s:fc-1"
+    confirmation = None
 
     def __init__(self) -> None:
         self.state = {}
+
+    def request_confirmation(self, *, hint: str = "", payload: Any = None) -> None:
+        raise NotImplementedError
 
 
 def _tool(function: Callable[..., Any], **options: Any) -> FunctionTool:

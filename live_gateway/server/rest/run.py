@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 from starlette.responses import Response
 
 from live_gateway.agents.config import RunConfig
+from live_gateway.confirmation import CONFIRM, questions_of
 from live_gateway.errors import SessionNotFound, ToolResponseNotExpected
 from live_gateway.events import USER, Event
 from live_gateway.runner import Runner
@@ -146,18 +147,22 @@ def runner_of(gateway: Gateway, app: str | None) -> Runner:
         raise Refused(404, f"Agent not found: {app!r}. Apps here: {', '.join(gateway.runners)}.", "app_not_found") from None
 
 
-def waiting_calls(events: Iterable[Event]) -> dict[str, Waiting]:
-    """The calls that wait for an answer from outside: long-running ones that the user did not answer. A first result of the tool itself, a
-    ticket number perhaps, is no such answer."""
+def waiting_calls(events: Sequence[Event]) -> dict[str, Waiting]:
+    """The calls that wait for an answer from outside: long-running ones that the user did not answer, and questions about calls that a
+    person is to approve. A first result of the tool itself, a ticket number perhaps, is no such answer; a failure is. A long-running call
+    that is to be approved waits for no answer before it was."""
     waiting: dict[str, Waiting] = {}
     for event in events:
         if event.long_running_tool_ids:
             for function_call in event.function_calls:
-                if function_call.id in event.long_running_tool_ids:
+                if function_call.id in event.long_running_tool_ids and function_call.name != CONFIRM:
                     waiting[function_call.id] = Waiting(function_call.name or "", event.id, event.invocation_id)
-        if event.author == USER:
-            for response in event.function_responses:
+        for response in event.function_responses:
+            if event.author == USER or "error" in (response.response or {}):
                 waiting.pop(response.id or "", None)
+    for question in questions_of(events).open():
+        waiting.pop(question.call.id or "", None)
+        waiting[question.id] = Waiting(CONFIRM, question.event_id, question.invocation_id)
     return waiting
 
 

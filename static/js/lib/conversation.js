@@ -37,6 +37,14 @@ export class Conversation {
     this.outbox.add(id, text, this.#nextOrder());
   }
 
+  /** A decision about a call that waits is on its way. @param {string} id @returns {boolean} whether there is one to be made */
+  decide(id) {
+    const call = this.calls.get(id);
+    if (call?.status !== 'waiting_confirm' || call.deciding) return false;
+    this.calls.set(id, { ...call, deciding: true });
+    return true;
+  }
+
   /** @param {any} message of the server */
   receive(message) {
     switch (message.type) {
@@ -52,6 +60,7 @@ export class Conversation {
         break;
       case 'error':
         this.outbox.refuse(message);
+        this.#undecided(message.ref);
         break;
       case 'response.start':
         this.turns.set(message.response, message.turn);
@@ -154,6 +163,12 @@ export class Conversation {
     if (spoken === undefined || spoken < last.text.length) this.captions.set(last.item, { ...last, cut: true });
   }
 
+  /** A decision was refused; the call may still wait. @param {string | undefined} id */
+  #undecided(id) {
+    const call = this.calls.get(id ?? '');
+    if (call?.deciding) this.calls.set(call.call, { ...call, deciding: false });
+  }
+
   /** The live session before this one is over, and whatever was open in it. */
   #closePast() {
     for (const response of this.turns.keys()) {
@@ -163,7 +178,8 @@ export class Conversation {
       const heard = caption.cut ? (caption.heard ?? this.#spoken(caption)) : caption.heard;
       this.captions.set(item, { ...caption, final: true, heard, turn: PAST });
     }
-    for (const [id, call] of this.calls) if (isOpen(call)) this.calls.set(id, { ...call, status: 'cancelled' });
+    for (const [id, call] of this.calls)
+      if (isOpen(call)) this.calls.set(id, applyCall(call, { call: id, status: 'cancelled' }, 0));
     this.turns.clear();
     this.playing.clear();
   }

@@ -171,6 +171,14 @@ export class VoiceCall extends EventTarget {
     this.#sendTyped();
   }
 
+  /** Approves or denies a call that waits. @param {string} id @param {boolean} approve */
+  decide(id, approve) {
+    const digest = this.conversation.calls.get(id)?.digest;
+    if (!this.conversation.decide(id)) return;
+    this.socket?.send({ type: 'tool.confirm', call: id, approve, digest });
+    this.#set({});
+  }
+
   /** @param {string} id of a typed message that did not arrive */
   typeAgain(id) {
     this.conversation.outbox.again(id, freshId());

@@ -34,7 +34,11 @@ function tunnel() {
 
 const call = new VoiceCall({ url: liveUrl(), hello: helloFromAddress(), microphone: microphoneOptions });
 const notes = new Notes(byId('notes', HTMLElement));
-const view = new ConversationView(byId('log', HTMLElement), (id) => call.typeAgain(id));
+const view = new ConversationView(
+  byId('log', HTMLElement),
+  (id) => call.typeAgain(id),
+  (id, approve) => call.decide(id, approve),
+);
 const userMeter = new Meter(byId('level-user', HTMLCanvasElement));
 const agentMeter = new Meter(byId('level-agent', HTMLCanvasElement));
 const start = byId('start', HTMLButtonElement);

@@ -11,10 +11,15 @@ import { t } from './i18n.js';
 
 /** The conversation as a list; only rows that changed are touched, so an opened tool call stays open and keeps its focus. */
 export class ConversationView {
-  /** @param {HTMLElement} list @param {(id: string) => void} onAgain a message that did not arrive is to be sent again */
-  constructor(list, onAgain) {
+  /**
+   * @param {HTMLElement} list
+   * @param {(id: string) => void} onAgain a message that did not arrive is to be sent again
+   * @param {(id: string, approve: boolean) => void} onDecide a call that waits is approved or denied
+   */
+  constructor(list, onAgain, onDecide) {
     this.list = list;
     this.onAgain = onAgain;
+    this.onDecide = onDecide;
     this.follow = followEnd(list);
     /** @type {Map<string, {row: HTMLElement, shown: string}>} */
     this.rows = new Map();
@@ -42,7 +47,7 @@ export class ConversationView {
     if (known.shown === wanted) return false;
     known.shown = wanted;
     if (entry.kind === 'caption') fillCaption(known.row, entry);
-    else if (entry.kind === 'call') fillCall(known.row, entry.call);
+    else if (entry.kind === 'call') fillCall(known.row, entry.call, this.onDecide);
     else fillOutgoing(known.row, entry.message, this.onAgain);
     return true;
   }
@@ -61,8 +66,8 @@ function fillCaption(row, { caption, parts }) {
   row.replaceChildren(who, text);
 }
 
-/** @param {HTMLElement} row @param {Call} call */
-function fillCall(row, call) {
+/** @param {HTMLElement} row @param {Call} call @param {(id: string, approve: boolean) => void} onDecide */
+function fillCall(row, call, onDecide) {
   if (row.className !== 'call') buildCall(row);
   row.dataset.status = call.status;
   const took = call.ms === undefined ? '' : ` · ${t('timing.ms', { n: Math.round(call.ms) })}`;
@@ -76,6 +81,37 @@ function fillCall(row, call) {
     ...fact(t('call.result'), call.result),
     ...fact(t('call.problem'), call.error),
   );
+  fillConsent(row, call, onDecide);
+}
+
+/**
+ * The question and its buttons, below the card; they stay the same elements while it is open, so that focus stays where it is.
+ * @param {HTMLElement} row @param {Call} call @param {(id: string, approve: boolean) => void} onDecide
+ */
+function fillConsent(row, call, onDecide) {
+  const known = row.querySelector('.consent');
+  if (call.status !== 'waiting_confirm') {
+    if (known?.contains(document.activeElement)) row.querySelector('summary')?.focus();
+    known?.remove();
+    return;
+  }
+  const consent = known ?? buildConsent(call.call, onDecide);
+  if (known === null) row.append(consent);
+  const [question, approve, deny] = consent.querySelectorAll('p, button');
+  setText(question, call.hint || t('call.question', { name: call.name }));
+  setText(approve, t('call.approve'));
+  setText(deny, t('call.deny'));
+  // not `disabled`, which would take the focus away
+  for (const button of [approve, deny]) button.setAttribute('aria-disabled', String(call.deciding));
+}
+
+/** @param {string} id @param {(id: string, approve: boolean) => void} onDecide */
+function buildConsent(id, onDecide) {
+  const approve = h('button', { type: 'button', class: 'small' });
+  const deny = h('button', { type: 'button', class: 'small' });
+  approve.addEventListener('click', () => onDecide(id, true));
+  deny.addEventListener('click', () => onDecide(id, false));
+  return h('div', { class: 'consent' }, h('p', { class: 'question', dir: 'auto' }), approve, deny);
 }
 
 /** @param {HTMLElement} row */
