@@ -144,8 +144,8 @@ def asked_in(question: FunctionCall) -> ToolConfirmation:
 
 
 def read_answer(response: Mapping[str, Any] | None) -> ToolConfirmation:
-    """What an answer says: `{"confirmed": true}`, or that as JSON text under `response`, or as an object under `payload`. Nothing at all is
-    no. Raises `InvalidInput`."""
+    """What an answer says: `{"confirmed": true}`, or that under `response`, as JSON text or an object, or as an object under `payload`.
+    Nothing at all is no. Raises `InvalidInput`."""
     said: Any = response or {}
     if "response" in said:
         said = _parsed(said["response"])
@@ -156,11 +156,11 @@ def read_answer(response: Mapping[str, Any] | None) -> ToolConfirmation:
     return ToolConfirmation(confirmed=said.get("confirmed", False), payload=said.get("payload"))
 
 
-def _parsed(text: object) -> Any:
-    if not isinstance(text, str):
-        raise InvalidInput("the answer to a confirmation has the key 'response', and its value is not a string")
+def _parsed(value: object) -> Any:
+    if not isinstance(value, str):
+        return value
     try:
-        return json.loads(text) or {}
+        return json.loads(value) or {}
     except (ValueError, RecursionError):
         raise InvalidInput("the answer to a confirmation has the key 'response', and its value is not JSON") from None
 

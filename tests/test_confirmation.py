@@ -61,6 +61,7 @@ def after(*events: Event) -> Questions:
         ({"confirmed": True, "payload": {"n": 1}}, True, {"n": 1}),
         ({"hint": "h", "confirmed": True, "payload": None}, True, None),
         ({"response": '{"confirmed": true, "payload": 5}'}, True, 5),
+        ({"response": {"confirmed": True, "payload": 5}}, True, 5),
         ({"payload": {"confirmed": True, "payload": 5}}, True, 5),
         ({"response": '{"confirmed": true}', "payload": {"confirmed": False}}, True, None),
         ({"payload": "text"}, False, "text"),
@@ -77,7 +78,14 @@ def test_the_shapes_of_an_answer(body: Any, confirmed: bool, payload: Any) -> No
 # case: K-CONF-12
 @pytest.mark.parametrize(
     "body",
-    [{"response": {"confirmed": True}}, {"response": 1}, {"response": None}, {"response": "yes"}, {"response": "[true]"}, {"confirmed": 1}],
+    [
+        {"response": {"confirmed": "true"}},
+        {"response": 1},
+        {"response": None},
+        {"response": "yes"},
+        {"response": "[true]"},
+        {"confirmed": 1},
+    ],
 )
 def test_an_answer_that_says_neither_yes_nor_no(body: Any) -> None:
     with pytest.raises(InvalidInput):

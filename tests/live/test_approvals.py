@@ -14,7 +14,7 @@ from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, 
 from live_gateway.errors import InvalidInput, NotDelivered, StorageError, ToolResponseNotExpected
 from live_gateway.events import Event
 from live_gateway.live.approvals import MAX_QUESTIONS
-from live_gateway.live.items import Failure, LiveItem, ToolFinished, ToolStarted
+from live_gateway.live.items import Failure, LiveItem, ToolFinished, ToolRunning, ToolStarted
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import AudioOut, ToolCalls, ToolCallsCancelled, TurnComplete
@@ -180,7 +180,7 @@ async def test_a_decision_names_the_arguments_that_were_shown() -> None:
 
 
 # contract: HITL-04, LIVE-06
-@pytest.mark.parametrize("body", [{"response": {"confirmed": True}}, {"confirmed": 1}])
+@pytest.mark.parametrize("body", [{"response": {"confirmed": "true"}}, {"confirmed": 1}])
 async def test_an_answer_that_says_neither_yes_nor_no_leaves_the_call_waiting(body: Any) -> None:
     till, model = Till(), PuppetModel()
     runner = live_runner(model, tools=[till.tool()])
@@ -377,14 +377,20 @@ async def test_every_stage_is_shown_at_once() -> None:
         await live.confirm("c2", approve=False, shown=digest({"amount": 2}))
         await asyncio.sleep(1)
         await live.close()
-    stages = [item for item in items if isinstance(item, ToolStarted | ToolFinished)]
+    stages = [item for item in items if isinstance(item, ToolStarted | ToolRunning | ToolFinished)]
     assert [_stage(item) for item in stages if item.call == "c1"] == ["called", "asked", "waiting_confirm", "running", "done"]
     assert [_stage(item) for item in stages if item.call == "c2"] == ["called", "asked", "waiting_confirm", "denied"]
     assert not [item for item in items if isinstance(item, Failure)]
 
 
-def _stage(item: ToolStarted | ToolFinished) -> str:
-    return item.status if isinstance(item, ToolFinished) else "asked" if item.needs_confirm else "called"
+def _stage(item: ToolStarted | ToolRunning | ToolFinished) -> str:
+    match item:
+        case ToolRunning():
+            return "running"
+        case ToolFinished(status=status):
+            return status
+        case ToolStarted(needs_confirm=asked):
+            return "asked" if asked else "called"
 
 
 async def _listen(live: LiveSession, items: list[LiveItem]) -> None:

@@ -85,7 +85,7 @@ async def test_a_call_that_is_denied_is_answered_with_an_error_that_names_the_to
 
 # contract: HITL-04
 # case: K-CONF-12
-@pytest.mark.parametrize("said", [{"response": {"confirmed": True}}, {"response": "{"}, {"confirmed": "yes"}, {"response": "[1]"}])
+@pytest.mark.parametrize("said", [{"response": {"confirmed": "true"}}, {"response": "{"}, {"confirmed": "yes"}, {"response": "[1]"}])
 async def test_an_answer_that_says_neither_yes_nor_no_is_refused_and_a_later_one_counts(said: Any) -> None:
     till = Till()
     runner, first = await asked(bot(call("pay", "c1", amount=1), "Paid.", tools=[till.tool()]))

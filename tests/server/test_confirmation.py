@@ -110,7 +110,7 @@ async def test_over_http_a_question_is_answered_once_and_only_what_was_asked() -
         for call_id, name in (("fc-1", "pay"), ("nobody-asked", CONFIRM), (one["id"], "pay")):
             refused = await client.post("/run", answering(call_id, name, {"confirmed": True}))
             assert (refused.status, refused.json["code"]) == (409, "tool_response_not_expected")
-        unclear = await client.post("/run", answering(one["id"], CONFIRM, {"response": {"confirmed": True}}))
+        unclear = await client.post("/run", answering(one["id"], CONFIRM, {"response": {"confirmed": "true"}}))
         assert (unclear.status, unclear.json["code"]) == (400, "invalid_input")
         assert (await client.get(f"{SESSIONS}/s")).json == before
         again = {"newMessage": {"role": "user", "parts": [_answer(one, True), _answer(two, False)]}}
