@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.config import LiveRunConfig, RunConfig
+from live_gateway.agents.overlay import NOTHING, Overlay
 from live_gateway.agents.services import ArtifactAccess, MemoryAccess
 from live_gateway.content import Content, Part
 from live_gateway.errors import AgentError, ServiceMissing
@@ -37,6 +38,7 @@ class InvocationContext:
     user_content: what the user said to start it; None in live. pending: state written in this invocation and not stored yet, and all of
     its `temp:` keys; shared by all agents and tools of the invocation, as is the budget. delta: what callbacks wrote to `state`; it
     travels with the agent's next event. artifacts, memory: None where no such service is configured. start: how an agent is run.
+    overlays: what agents have by their place in the tree, by name.
     """
 
     app_name: str
@@ -54,6 +56,18 @@ class InvocationContext:
     budget: ModelBudget = field(default_factory=ModelBudget)
     delta: dict[str, Any] = field(default_factory=dict)
     start: Callable[[InvocationContext, Agent], AsyncIterator[Event]] | None = None
+    overlays: Mapping[str, Overlay] = field(default_factory=dict)
+
+    @property
+    def overlay(self) -> Overlay:
+        """What the agent has in this run beside what it was given."""
+        return self.overlays.get(self.agent.name, NOTHING)
+
+    def target(self, name: str) -> Agent:
+        """The agent that is to take over. Raises `AgentError` where it may not."""
+        if (target := self.overlay.targets.get(name)) is None:
+            raise AgentError(f"failed to find agent: {name} (agent {self.agent.name!r} cannot hand over to it)")
+        return target
 
     @property
     def state(self) -> DirtyState:
@@ -86,6 +100,10 @@ class ToolContext:
         self._call_id = call_id
         self._state = DirtyState(invocation.session.state, invocation.pending, {})
         self._saved: dict[str, int] = {}
+        self.transfer_to_agent: str | None = None
+        """Name of the agent that is to go on once this call was answered; one of `invocation.overlay.targets`."""
+        self.end_of_agent = False
+        """Whether the agent is done with its part of a sequence once this call was answered."""
         self.skip_summarization = False
         """Set it when the result speaks for itself and the model need not be asked again."""
 
@@ -108,7 +126,11 @@ class ToolContext:
     def actions(self) -> EventActions:
         """The side effects collected so far, for the response event."""
         return EventActions(
-            state_delta=dict(self._state.delta), artifact_delta=dict(self._saved), skip_summarization=self.skip_summarization
+            state_delta=dict(self._state.delta),
+            artifact_delta=dict(self._saved),
+            skip_summarization=self.skip_summarization,
+            transfer_to_agent=self.transfer_to_agent,
+            end_of_agent=self.end_of_agent,
         )
 
     def take_actions(self) -> EventActions:
@@ -116,6 +138,7 @@ class ToolContext:
         taken = self.actions
         self._state.delta.clear()
         self._saved.clear()
+        self.transfer_to_agent, self.end_of_agent = None, False
         return taken
 
     async def save_artifact(self, name: str, part: Part) -> int:

@@ -52,6 +52,8 @@ class FakeContext:
     state: MutableMapping[str, Any]
     call_id = "fc-1"
     idempotency_key = "s:fc-1"
+    transfer_to_agent: str | None = None
+    end_of_agent = False
 
     def __init__(self) -> None:
         self.state = {}
