@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from live_gateway.agents.base import Agent
+from live_gateway.tools.base import Effect as Effect
 from live_gateway.tools.base import Tool
 from live_gateway.tools.hand_over import TASK_COMPLETED, TRANSFER_TO_AGENT, TaskCompleted, TransferToAgent
 

@@ -157,6 +157,10 @@ class Conversation:
 
     def tools_answered(self, answered: ToolsAnswered) -> None:
         """All calls of one message are done: record their responses."""
+        if answered.actions.transfer_to_agent is not None or answered.actions.end_of_agent:
+            for event, update in self._transcripts.turn_complete():  # the agent has said its last: nothing holds up the response
+                self._stage.record(event, update)
+            self._finish_text()
         if answered.content is not None:
             self._record(content=answered.content, actions=answered.actions)
         elif answered.actions != EventActions():
@@ -209,6 +213,20 @@ class Conversation:
         self.turns.tick(self._now())
         self.settle()
 
+    def left(self, *, talking: bool) -> None:
+        """The agent has handed the conversation over: what it was saying is closed. talking: the user holds the button to talk."""
+        for event, update in self._transcripts.end():
+            self._stage.record(event, update)
+        self._finish_text(incomplete=True)
+        self._usage = self._grounding = None
+        self.turns.handed_over(self._now(), talking=talking)
+        self.settle()
+
+    def taken_over(self, agent: str) -> None:
+        """From here on the words are this agent's."""
+        self._agent = self._transcripts.agent = agent
+        self._stage.playing_changed(self.turns.playing)
+
     def end(self, *, failed: bool) -> None:
         """No more messages: close what is open, marked incomplete, and end the responses."""
         for event, update in self._transcripts.end():
@@ -247,7 +265,7 @@ class Conversation:
         if place[1] == 0:
             self.settle()
         self._spoken.samples(place[0], len(pcm) // 2)
-        self._stage.show(AudioChunk(place[0], place[1], pcm))
+        self._stage.show(AudioChunk(place[0], place[1], pcm, self._agent))
 
     def _transcript(self, piece: Transcript) -> None:
         if piece.role == "model" and self.turns.dropping:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Self
 
 from live_gateway.agents.llm import LlmAgent
@@ -29,6 +29,7 @@ from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.models.live import OUTPUT_HZ, Activity
 from live_gateway.sessions.base import Session
 from live_gateway.telemetry import get_logger
+from live_gateway.tools.base import Effect
 
 log = get_logger(__name__)
 
@@ -59,8 +60,8 @@ class LiveSession:
 
     @property
     def agent(self) -> LlmAgent:
-        """The agent that answers."""
-        return self._started.agent
+        """The agent that answers; another one after a transfer."""
+        return self._leg_start.agent
 
     @property
     def invocation_id(self) -> str:
@@ -69,8 +70,13 @@ class LiveSession:
 
     @property
     def model_name(self) -> str:
-        """What the provider calls the model."""
-        return self._started.model.name
+        """What the provider calls the agent's model."""
+        return self._leg_start.model.name
+
+    @property
+    def effects(self) -> Mapping[str, Effect]:
+        """What each tool does that an agent of the tree may call, by name."""
+        return self._started.effects
 
     async def __aenter__(self) -> Self:
         if self._start is not None:
@@ -120,18 +126,18 @@ class LiveSession:
     async def send_image(self, data: bytes, mime_type: str) -> None:
         """Hand over one image of what the user shows. Not stored."""
         engine = self._running
-        await engine.uplink.perform(lambda: engine.connection.send_image(data, mime_type))
+        await engine.uplink.perform(lambda: engine.legs.now.connection.send_image(data, mime_type))
 
     async def activity(self, activity: Activity) -> None:
         """Push to talk: the user begins or ends to speak."""
         engine = self._running
         engine.conversation.activity(started=activity is Activity.START)
-        await engine.uplink.perform(lambda: engine.connection.send_activity(activity))
+        await engine.uplink.perform(lambda: engine.legs.send_activity(activity))
 
     async def end_audio(self) -> None:
         """The microphone is off; whatever was said is complete."""
         engine = self._running
-        await engine.uplink.perform(engine.connection.end_audio)
+        await engine.uplink.perform(lambda: engine.legs.now.connection.end_audio())
 
     async def interrupt(self) -> None:
         """Stop the answer that is made or plays."""
@@ -177,8 +183,8 @@ class LiveSession:
             match await anext(self._listener):
                 case Stored(event) | Partial(event):
                     return event
-                case AudioChunk(_, _, pcm):
-                    return self._audio_event(pcm)
+                case AudioChunk(_, _, pcm, author):
+                    return self._audio_event(pcm, author)
                 case ReadBack() as gap:
                     self._gap = gap  # kept until it was read: a store that fails now may give it the next time
                 case Failure(exception=exception):
@@ -191,6 +197,10 @@ class LiveSession:
         if self._start is None:
             raise LiveSessionClosed("the live session was not entered: use `async with`")
         return self._start
+
+    @property
+    def _leg_start(self) -> LiveStart:
+        return self._engine.legs.now.start if self._engine is not None else self._started
 
     @property
     def _running(self) -> Engine:
@@ -232,10 +242,10 @@ class LiveSession:
         sent = event.author == USER and event.content is not None and not is_reference(event.content)
         return event.invocation_id == self.invocation_id and (not sent or self._options.yield_user_message)
 
-    def _audio_event(self, pcm: bytes) -> Event:
+    def _audio_event(self, pcm: bytes, author: str) -> Event:
         blob = Blob(data=pcm, mime_type=f"audio/pcm;rate={OUTPUT_HZ}")
         return Event(
-            author=self.agent.name,
+            author=author,
             invocation_id=self.invocation_id,
             timestamp=self._clock.wall(),
             content=model_content([Part(inline_data=blob)]),

@@ -70,7 +70,7 @@ class _Stream:
 
 
 class Streams:
-    """All streams of one live session. show: takes the immediate notices."""
+    """All streams of one agent in a live session. show: takes the immediate notices."""
 
     def __init__(
         self, agent: LlmAgent, invocation: InvocationContext, chain: PluginChain, show: Callable[[ToolFinished], None], outlet: Outlet
@@ -221,12 +221,8 @@ class Streams:
         self._outlet.tell_last(stream.response(payload, more=False, scheduling="SILENT"))
 
 
-def live_declarations(agent: LlmAgent) -> tuple[FunctionDeclaration, ...]:
-    """What a live model is told of the agent's tools: it need not wait for one that streams."""
-    return tuple(_declaration(tool) for tool in agent.toolbox.values())
-
-
-def _declaration(tool: Tool) -> FunctionDeclaration:
+def live_declaration(tool: Tool) -> FunctionDeclaration:
+    """What a live model is told of a tool: it need not wait for one that streams."""
     declaration = tool.declaration
     return FunctionDeclaration(**{**dict(declaration), "behavior": "NON_BLOCKING"}) if isinstance(tool, Streaming) else declaration
 

@@ -52,7 +52,7 @@ class _Batch:
 
 
 class LiveTools:
-    """The tool calls of one live session.
+    """The tool calls of one agent in a live session.
 
     show: takes the immediate notices. answered: takes each finished message of calls. Both are called on the loop and do not wait.
     """
@@ -80,7 +80,7 @@ class LiveTools:
 
     def long_running(self, call: FunctionCall) -> bool:
         """Whether the call's final answer comes later, from outside."""
-        tool = self._agent.toolbox.get(call.name or "")
+        tool = self._agent.find_tool(self._invocation, call.name)
         return tool is not None and tool.long_running
 
     def fresh(self, calls: Sequence[FunctionCall]) -> tuple[FunctionCall, ...]:
@@ -101,7 +101,7 @@ class LiveTools:
         batch = _Batch(calls)
         self._batches.append(batch)
         for call in calls:
-            tool = self._agent.toolbox.get(call.name or "")
+            tool = self._agent.find_tool(self._invocation, call.name)
             self._show(ToolStarted(call.id or "", call.name or "", dict(call.args or {}), tool.effect if tool else "read"))
             if self.long_running(call):
                 self._pending[call.id or ""] = call
@@ -127,6 +127,10 @@ class LiveTools:
                 outcome = _failure(self._pending.pop(call_id), "cancelled")
                 self._show(ToolFinished(call_id, "cancelled", 0))
                 self._answered(ToolsAnswered(*merge_outcomes([outcome]), (), 0))
+
+    def cancel_pending(self) -> None:
+        """Nobody will ask for the answers that were to come from outside: the calls are recorded as cancelled."""
+        self.cancel(list(self._pending))
 
     def cancel_all(self) -> list[asyncio.Task[None]]:
         """The session ends: whatever is not done is recorded as cancelled. The tasks that are still ending."""

@@ -113,6 +113,11 @@ class Turns:
         """Number of the response that the model is making; 0 for none."""
         return self._making.number if self._making is not None else 0
 
+    @property
+    def playing(self) -> bool:
+        """Whether the user hears an answer now."""
+        return self._playing
+
     def take(self) -> list[TurnEffect]:
         """The effects since the last call, in order."""
         self._settle()
@@ -215,6 +220,15 @@ class Turns:
             self._effects.append(InterruptionMark())
             self._marked = True
         self._dropping = False
+
+    def handed_over(self, now: float, *, talking: bool) -> None:
+        """Another agent goes on, and is to speak. What was made plays on; nothing more of it comes. talking: the user is heard to speak
+        by push to talk, which does not end with the agent."""
+        self._complete()
+        self._dropping = False
+        self._tools_running = 0
+        self._user_speaking = self._user_speaking and talking
+        self._awaiting_answer = not self._user_speaking
 
     # Time and end.
 

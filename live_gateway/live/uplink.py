@@ -42,7 +42,7 @@ class _Command:
 
 
 class Uplink:
-    """The queue to the model. `run` is the one task that sends; it ends when the uplink is closed."""
+    """The queue to the model. `run` is the one task that sends; it ends when the uplink is closed or held."""
 
     def __init__(self, send_audio: Callable[[bytes], Awaitable[None]]) -> None:
         self._send_audio = send_audio
@@ -51,6 +51,7 @@ class Uplink:
         self._commands = 0
         self._waiting: asyncio.Future[None] | None = None
         self._closed = False
+        self._held = False
         self._dropped = 0
 
     @property
@@ -102,9 +103,9 @@ class Uplink:
                 self._forget(command)
 
     async def run(self) -> None:
-        """Send what is queued until the uplink is closed. An exception of a command goes to whoever waits for it; audio's ends the task."""
+        """Send what is queued until closed or held. An exception of a command goes to whoever waits for it; audio's ends the task."""
         with foreign_code("sending audio"):
-            while not self._closed:
+            while not self._closed and not self._held:
                 if not self._queue:
                     await self._wait()
                     continue
@@ -115,6 +116,15 @@ class Uplink:
                 else:
                     self._commands -= 1
                     await self._run_command(entry)
+
+    def hold(self) -> None:
+        """Begin nothing more: what is queued waits, and `run` ends after what it is sending."""
+        self._held = True
+        self._wake()
+
+    def release(self) -> None:
+        """Let what waits go, once `run` is called again."""
+        self._held = False
 
     def close(self) -> None:
         """Take and send no more. Whoever waits gets `NotDelivered`."""

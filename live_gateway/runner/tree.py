@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.llm import LlmAgent, check_agent_name
-from live_gateway.agents.overlay import Overlay, overlay
+from live_gateway.agents.overlay import NOTHING, Effect, Overlay, overlay
 from live_gateway.agents.sequential import SequentialAgent, in_order
-from live_gateway.errors import ConfigurationError
+from live_gateway.errors import ConfigurationError, ModelUnavailable
 from live_gateway.events import USER, Event
 
 
@@ -27,6 +27,21 @@ class AgentTree:
         everybody = [agent for agent in self._agents.values() if isinstance(agent, LlmAgent)]
         self.overlays: Mapping[str, Overlay] = {agent.name: self._overlay(agent, live=False) for agent in everybody}
         self.live_overlays: Mapping[str, Overlay] = {agent.name: self._overlay(agent, live=True) for agent in everybody}
+
+    @property
+    def effects(self) -> dict[str, Effect]:
+        """What each tool of an agent does, by name; of two with one name, it is writing if one writes."""
+        found: dict[str, Effect] = {}
+        for agent in self._agents.values():
+            own = agent.toolbox.values() if isinstance(agent, LlmAgent) else ()
+            for tool in (*own, *self.live_overlays.get(agent.name, NOTHING).tools.values()):
+                found[tool.name] = "write" if found.get(tool.name) == "write" else tool.effect
+        return found
+
+    @property
+    def watched(self) -> bool:
+        """Whether any agent has an `after_model`."""
+        return any(isinstance(agent, LlmAgent) and agent.after_model is not None for agent in self._agents.values())
 
     @property
     def parents(self) -> Mapping[str, Agent]:
@@ -117,6 +132,15 @@ def cannot_go_live(agent: Agent) -> str | None:
         if worker.live_model is None:
             return f"agent {worker.name!r} has no live_model"
     return None
+
+
+def live_agents(agent: Agent) -> list[LlmAgent]:
+    """Who holds the live session when this agent is to, one after the other. Raises `ConfigurationError` or `ModelUnavailable` naming the
+    one that cannot."""
+    if (words := cannot_go_live(agent)) is not None:
+        missing = all(isinstance(worker, LlmAgent) for worker in in_order(agent))
+        raise ModelUnavailable(words) if missing else ConfigurationError(words)
+    return [worker for worker in in_order(agent) if isinstance(worker, LlmAgent)]
 
 
 def _works_on_tasks(agent: Agent) -> bool:
