@@ -155,19 +155,20 @@ class Conversation:
         self._record(content=content, long_running_tool_ids=long_running)
         self.settle()
 
-    def tools_answered(self, answered: ToolsAnswered) -> None:
-        """All calls of one message are done: record their responses."""
+    def tools_answered(self, answered: ToolsAnswered) -> Event | None:
+        """All calls of one message are done: record their responses. The event that does; None where there is nothing to record."""
+        event: Event | None = None
         if answered.actions.transfer_to_agent is not None or answered.actions.end_of_agent:
             for event, update in self._transcripts.turn_complete():  # the agent has said its last: nothing holds up the response
                 self._stage.record(event, update)
             self._finish_text()
-        if answered.content is not None:
-            self._record(content=answered.content, actions=answered.actions)
-        elif answered.actions != EventActions():
-            self._record(actions=answered.actions)
+        if answered.content is not None or answered.actions != EventActions():
+            event = self._event(content=answered.content, actions=answered.actions)
+            self._stage.record(event)
         for _ in range(answered.count):
             self.turns.tool_finished(self._now(), answered=bool(answered.answers))
         self.settle()
+        return event
 
     def outside_answers(self, answers: Sequence[FunctionResponse]) -> Event:
         """Answers that come later than those of the calls' message, from outside or from a stream: the event that records them."""

@@ -56,7 +56,7 @@ class Engine:
         service, session = start.sessions, start.invocation.session
         self._writer = SessionWriter(service, session, on_stored=self._stored, on_failed=self._not_stored)
         self._pipeline = EventPipeline(
-            start.invocation, start.chain, hooks, self._writer, listener.put, self.problem, self.begin_shutdown, watched=start.watched
+            start.invocation, start.chain, hooks, self._writer, listener.put, self._lost, self.begin_shutdown, watched=start.watched
         )
         self.conversation = Conversation(start.agent.name, start.invocation.invocation_id, options.config, self, clock)
         keep, turns = options.config.save_live_blob, self.conversation.turns
@@ -190,12 +190,15 @@ class Engine:
     def _stored(self, event: Event) -> None:
         if not self.sender.owns(event.id) or self._options.yield_user_message:
             self._pipeline.stored(event)
-        if not self.closing:
-            self.legs.stored(event)
+        self.legs.stored(event)
 
     def _not_stored(self, event: Event, error: Exception) -> None:
         if not self.sender.tells(event.id):
             self._pipeline.failed(event, error)
+
+    def _lost(self, event: Event, error: Exception) -> None:
+        self.problem(error)
+        self.legs.not_stored(event)
 
     def problem(self, error: Exception) -> None:
         self._listener.put(Failure(public_error(error), error))

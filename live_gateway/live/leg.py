@@ -78,6 +78,7 @@ class Leg:
         self._host = host
         self._group = group
         self._disconnect = asyncio.Event()
+        self._withheld: dict[str, tuple[FunctionResponse, ...]] = {}
         self._holding: asyncio.Task[None] | None = None
         self._receiving: asyncio.Task[None] | None = None
 
@@ -151,9 +152,17 @@ class Leg:
         if self._holding is not None:
             self._holding.cancel()
 
+    def stays(self, event: Event) -> None:
+        """This event, which may have asked for another agent, brings none: the model gets the answers that waited for it."""
+        if (answers := self._withheld.pop(event.id, None)) is not None:
+            self.post(partial(self.connection.send_tool_responses, answers))
+
     def _tools_answered(self, answered: ToolsAnswered) -> None:
-        self.conversation.tools_answered(answered)
-        if answered.answers:
+        """A model that hands over is not answered, so that it does not begin to speak; unless that does not come to pass."""
+        event = self.conversation.tools_answered(answered)
+        if event is not None and moves_on(event):
+            self._withheld[event.id] = answered.answers
+        elif answered.answers:
             self.post(partial(self.connection.send_tool_responses, answered.answers))
 
     async def _hold_connection(self, setup: LiveSetup, ready: asyncio.Future[LiveConnection]) -> None:
@@ -187,6 +196,11 @@ class Leg:
             self._host.over(self, error)
         else:
             self._host.over(self, None)
+
+
+def moves_on(event: Event) -> bool:
+    """Whether another agent is to go on after this event."""
+    return event.actions.transfer_to_agent is not None or event.actions.end_of_agent
 
 
 async def end(tasks: Sequence[asyncio.Task[None]], deadline_s: float) -> bool:

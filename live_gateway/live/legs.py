@@ -16,11 +16,11 @@ from typing import Any, Protocol
 from live_gateway.agents.config import LiveRunConfig
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.agents.sequential import in_order
-from live_gateway.errors import NotDelivered
+from live_gateway.errors import AgentError, NotDelivered
 from live_gateway.events import Event
 from live_gateway.live.hooks import LiveHooks
 from live_gateway.live.items import Notice
-from live_gateway.live.leg import END_S, Host, Leg
+from live_gateway.live.leg import END_S, Host, Leg, moves_on
 from live_gateway.live.setup import live_setup
 from live_gateway.live.start import LiveStart
 from live_gateway.models.live import Activity, History, LiveSetup
@@ -108,22 +108,26 @@ class Legs:
     def stored(self, event: Event) -> None:
         """This event is on record: where it says so, another agent is to go on."""
         leg = self.now
-        if leg.left or event.partial or event.author != leg.start.agent.name or event.invocation_id != leg.start.invocation.invocation_id:
+        if leg.left or self._session.closing:
             return
-        if (wanted := event.actions.transfer_to_agent) is not None:
-            try:
-                target = leg.start.invocation.target(wanted)
-            except Exception as error:
-                self._session.problem(error)
-                return
-            self._rest.extendleft(reversed([agent for agent in in_order(target) if isinstance(agent, LlmAgent)]))
+        if event.author != leg.start.agent.name or event.invocation_id != leg.start.invocation.invocation_id or not moves_on(event):
+            leg.stays(event)
+            return
+        try:
+            self._queue(leg, event.actions.transfer_to_agent)
+        except AgentError as error:
+            self._session.problem(error)
+            leg.stays(event)
+        else:
             self._move_on()
-        elif event.actions.end_of_agent:
-            self._move_on()
+
+    def not_stored(self, event: Event) -> None:
+        """This event is on no record, so nothing follows from it."""
+        self.now.stays(event)
 
     def ended(self, leg: Leg) -> None:
         """The model ended its stream: the next of the sequence goes on, or the session is over."""
-        if leg is not self.now or leg.left:
+        if leg is not self.now or leg.left or self._session.closing:
             return
         if self._rest:
             self._move_on()
@@ -136,9 +140,12 @@ class Legs:
         self._settled.set()
         await self.now.close(ending)
 
+    def _queue(self, leg: Leg, target: str | None) -> None:
+        if target is not None:
+            workers = in_order(leg.start.invocation.target(target))
+            self._rest.extendleft(reversed([worker for worker in workers if isinstance(worker, LlmAgent)]))
+
     def _move_on(self) -> None:
-        if self._session.closing:
-            return
         self._settled.clear()
         self._session.spawn("hand over", self._hand_over(self.now.leave(for_good=True)))
 

@@ -44,8 +44,8 @@ class _Waiting:
 class EventPipeline:
     """Takes the events of one live session in their order of arrival. `run` is the task that calls the plugins; `finish` ends it dry.
 
-    hooks: of the agent that answers; set them anew when another one takes over. show: takes what the listener gets. problem: takes an
-    exception that cost one event. broken: takes one that ends the session. watched: whether any agent wants to see its model's answers.
+    hooks: of the agent that answers; set them anew when another one takes over. show: takes what the listener gets. lost: takes an
+    event that is not stored, and why. broken: takes one that ends the session. watched: whether any agent wants to see its model's answers.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class EventPipeline:
         hooks: LiveHooks,
         writer: SessionWriter,
         show: Callable[[LiveItem], None],
-        problem: Callable[[Exception], None],
+        lost: Callable[[Event, Exception], None],
         broken: Callable[[Exception], None],
         *,
         watched: bool,
@@ -65,7 +65,7 @@ class EventPipeline:
         self.hooks = hooks
         self._writer = writer
         self._show = show
-        self._problem = problem
+        self._lost = lost
         self._broken = broken
         self._order = ChronologicalRelease()
         self._waiting: Channel[_Waiting] | None = None
@@ -169,7 +169,7 @@ class EventPipeline:
         """The writer could not store this event."""
         self._invocation.settle(event)
         self._as_made.pop(event.id, None)
-        self._problem(error)
+        self._lost(event, error)
 
     def _pass(self, waiting: _Waiting) -> None:
         """The plugins have seen this event."""
