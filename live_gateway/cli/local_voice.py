@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.agents.sequential import SequentialAgent
 from live_gateway.clock import SystemClock
 from live_gateway.models.base import Model
 from live_gateway.models.cascade import CascadeLimits, CascadeLiveModel
@@ -53,6 +54,8 @@ def needs_voice(agent: Agent) -> bool:
 
 
 def _equipped(agent: Agent, missing: Availability | None) -> Agent:
+    if isinstance(agent, SequentialAgent):
+        return replace(agent, sub_agents=tuple(_equipped(child, missing) for child in agent.sub_agents))
     return with_live_models(agent, missing) if isinstance(agent, LlmAgent) else agent
 
 

@@ -69,6 +69,7 @@ class Leg:
         self.start = start
         self.hooks = hooks
         self.left = False
+        self._for_good = False
         self.connection: LiveConnection
         self.uplink = host.uplink
         self.conversation = host.conversation
@@ -120,7 +121,7 @@ class Leg:
     def give_back(self, calls: Sequence[FunctionCall]) -> None:
         """The answers to these calls did not reach the model: they wait again, unless it was left meanwhile."""
         self.tools.give_back(calls)
-        if self.left:
+        if self._for_good:
             self.tools.cancel_pending()
 
     async def answer(self, answers: Sequence[FunctionResponse]) -> None:
@@ -135,6 +136,7 @@ class Leg:
         for_good: also the calls whose answer comes from outside. Those of a session that ends go on waiting in the store.
         """
         self.left = True
+        self._for_good |= for_good
         if self._receiving is not None:
             self._receiving.cancel()
         if for_good:

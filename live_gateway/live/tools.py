@@ -75,6 +75,7 @@ class LiveTools:
         self._alive: set[asyncio.Task[None]] = set()
         self._seen: dict[str, None] = {}
         self._pending: dict[str, FunctionCall] = {}
+        self._cancelled_claims: set[str] = set()
         self._streams = Streams(agent, invocation, chain, show, outlet)
         self._group: asyncio.TaskGroup
 
@@ -151,8 +152,8 @@ class LiveTools:
         return tuple(claimed)
 
     def give_back(self, calls: Sequence[FunctionCall]) -> None:
-        """The answers did not reach the model: these calls wait again."""
-        self._pending.update((call.id or "", call) for call in calls)
+        """The answers did not reach the model: these calls wait again, but for those that were cancelled meanwhile."""
+        self._pending.update((call.id or "", call) for call in calls if call.id not in self._cancelled_claims)
 
     async def _run(self, batch: _Batch, call: FunctionCall) -> None:
         try:
@@ -196,7 +197,8 @@ class LiveTools:
         outcome = self._continued(batch, outcome)
         batch.outcomes[call_id] = outcome
         if call_id in batch.cancelled:
-            self._pending.pop(call_id, None)
+            if self._pending.pop(call_id, None) is None and self.long_running(call):
+                self._cancelled_claims.add(call_id)
             self._show(ToolFinished(call_id, "cancelled", outcome.ms))
         elif outcome.status == "error":
             self._pending.pop(call_id, None)

@@ -86,7 +86,7 @@ class Turns:
         self._asked_at: float | None = None
         self._silence_ms = 0
         self._state: SpeakingState = "listening"
-        self._playing = False
+        self.playing = False  # whether the user hears an answer now
 
     @property
     def turn(self) -> int:
@@ -104,19 +104,9 @@ class Turns:
         return self._dropping
 
     @property
-    def response(self) -> int:
-        """Number of the newest response; 0 before the first."""
-        return self._last_response
-
-    @property
     def making(self) -> int:
         """Number of the response that the model is making; 0 for none."""
         return self._making.number if self._making is not None else 0
-
-    @property
-    def playing(self) -> bool:
-        """Whether the user hears an answer now."""
-        return self._playing
 
     def take(self) -> list[TurnEffect]:
         """The effects since the last call, in order."""
@@ -222,11 +212,9 @@ class Turns:
         self._dropping = False
 
     def handed_over(self, now: float, *, talking: bool) -> None:
-        """Another agent goes on, and is to speak. What was made plays on; nothing more of it comes. talking: the user is heard to speak
-        by push to talk, which does not end with the agent."""
+        """Another agent goes on, and is to speak; what was made plays on. talking: by push to talk, which does not end with the agent."""
         self._complete()
-        self._dropping = False
-        self._tools_running = 0
+        self._dropping, self._tools_running = False, 0
         self._user_speaking = self._user_speaking and talking
         self._awaiting_answer = not self._user_speaking
 
@@ -309,8 +297,8 @@ class Turns:
 
     def _settle(self) -> None:
         speaking = bool(self._playback.running)
-        if speaking != self._playing:
-            self._playing = speaking
+        if speaking != self.playing:
+            self.playing = speaking
             self._effects.append(PlayingChanged(speaking))
         if (state := self._derive_state(speaking)) != self._state:
             self._state = state
