@@ -142,6 +142,7 @@ const en = {
   'notice.auth_expiring': 'Your sign-in is about to expire.',
   'notice.duration_limit_near': 'This conversation will soon reach its time limit.',
   'notice.model_stalled': 'The model has not answered for a while.',
+  'notice.agent_changed': '{to} goes on with the conversation.',
   'notice.run_on_session': 'Another program uses this session too.',
   'notice.voice_missing': 'The agent can neither hear nor speak on this server; it reads and writes. {message}',
   'notice.goaway': 'The server is about to restart. The page reconnects by itself.',

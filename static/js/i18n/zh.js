@@ -141,6 +141,7 @@ const zh = {
   'notice.auth_expiring': '您的登录即将过期。',
   'notice.duration_limit_near': '本次对话即将达到时间上限。',
   'notice.model_stalled': '模型有一段时间没有回应。',
+  'notice.agent_changed': '{to} 接手了对话。',
   'notice.run_on_session': '另一个程序也在使用此会话。',
   'notice.voice_missing': '助手在此服务器上不能听也不能说，只能读写文字。{message}',
   'notice.goaway': '服务器即将重启，页面会自动重新连接。',
