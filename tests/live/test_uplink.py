@@ -120,3 +120,47 @@ async def test_commands_are_bounded() -> None:
         uplink.post(lambda: wire.text("x"))
     with pytest.raises(NotDelivered):
         uplink.post(lambda: wire.text("one too many"))
+
+
+# contract: LIVE-21
+async def test_what_comes_while_it_is_held_waits_and_goes_in_order_once_it_is_released() -> None:
+    wire = Wire()
+    uplink = Uplink(wire.audio)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        await uplink.perform(lambda: wire.text("before"))
+        uplink.hold()
+        await running
+        uplink.push_audio(b"\x01\x00")
+        waiting = group.create_task(uplink.perform(lambda: wire.text("content")))
+        await asyncio.sleep(0)
+        assert wire.sent == ["before"]
+        uplink.release()
+        running = group.create_task(uplink.run())
+        await waiting
+        uplink.close()
+        await running
+    assert wire.sent == ["before", b"\x01\x00", "content"]
+
+
+# contract: LIVE-21
+async def test_holding_lets_what_is_being_sent_end() -> None:
+    wire = Wire()
+    wire.gate.clear()
+    begun = asyncio.Event()
+
+    async def begin() -> None:
+        begun.set()
+        await wire.text("begun")
+
+    uplink = Uplink(wire.audio)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        sending = group.create_task(uplink.perform(begin))
+        await begun.wait()
+        uplink.post(lambda: wire.text("not begun"))
+        uplink.hold()
+        wire.gate.set()
+        await sending
+        await running
+    assert wire.sent == ["begun"]
