@@ -63,7 +63,14 @@ async def test_a_transfer_that_the_store_does_not_take_does_not_happen() -> None
         return "broken"
 
     bills = scripted("bills")
-    script: list[Step] = [call("fail"), expect_tool_responses("fc-1"), hand_over("bills"), expect_tool_responses("t-1"), say("Still me."), end()]
+    script: list[Step] = [
+        call("fail"),
+        expect_tool_responses("fc-1"),
+        hand_over("bills"),
+        expect_tool_responses("t-1"),
+        say("Still me."),
+        end(),
+    ]
     root = scripted("root", script, tools=[fail], sub_agents=[bills])
     runner = family(root, sessions=sessions)
     async with go_live(runner) as live:
