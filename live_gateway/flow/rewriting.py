@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from live_gateway.content import Content, FunctionCall, FunctionResponse, Part
+from live_gateway.content import CONTEXT, Content, FunctionCall, FunctionResponse, Part
 from live_gateway.events import USER
 
 GENERATED_ID = "adk-"
 """Prefix of call ids that were made here because the model gave none; no model sees one."""
-
-CONTEXT = "For context, from another participant:"
 
 _HIDDEN = frozenset({"adk_request_confirmation", "adk_request_credential"})
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from live_gateway.content import FunctionDeclaration
+from live_gateway.content import TRANSFER_TO_AGENT, FunctionDeclaration
 from live_gateway.errors import ToolError
 from live_gateway.tools.base import Effect, ToolCallContext
 
-TRANSFER_TO_AGENT = "transfer_to_agent"
 TASK_COMPLETED = "task_completed"
 
 

@@ -89,4 +89,4 @@ async def test_the_agents_of_a_sequence_get_what_the_machine_has() -> None:
         assert isinstance(b, LlmAgent)
         assert a.live_model is not None or a.model is text
         assert (b.live_model, b.model) == (live, text)
-    assert first.live_model is first.model is None
+    assert (first.live_model, first.model) == (None, None)

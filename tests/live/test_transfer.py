@@ -12,7 +12,7 @@ import pytest
 from live_gateway.agents.config import LiveRunConfig
 from live_gateway.agents.context import ToolContext
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.content import Content, FunctionResponse, GenerateContentConfig, Part, text_of, user_content
+from live_gateway.content import TRANSFER_TO_AGENT, Content, FunctionResponse, GenerateContentConfig, Part, text_of, user_content
 from live_gateway.errors import LiveSessionClosed, ModelUnavailable, NotDelivered, ToolResponseNotExpected
 from live_gateway.events import Event
 from live_gateway.live.items import AudioChunk, Notice, ResponseStarted, Stored
@@ -34,7 +34,6 @@ from live_gateway.testing.steps import (
     wait,
 )
 from live_gateway.tools.function import FunctionTool
-from live_gateway.tools.hand_over import TRANSFER_TO_AGENT
 from tests.support.families import family, hand_over, model_of, scripted, transfer, verified
 from tests.support.live import all_of, go_live, in_short, stored, until
 from tests.support.runs import Recorder, saying, snapshot

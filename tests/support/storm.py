@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, user_content
+from live_gateway.content import TRANSFER_TO_AGENT, Content, FunctionCall, FunctionResponse, Part, user_content
 from live_gateway.errors import DeliveredNotPersisted, DeliveryUnknown, GatewayError, LiveSessionClosed, NotDelivered, StorageError
 from live_gateway.events import Event
 from live_gateway.live.items import (
@@ -34,7 +34,6 @@ from live_gateway.plugins.base import Plugin
 from live_gateway.sessions.memory import InMemorySessionService
 from live_gateway.testing import FaultySessionService
 from live_gateway.tools.function import tool
-from live_gateway.tools.hand_over import TRANSFER_TO_AGENT
 from tests.support.live import go_live, live_runner, stored
 from tests.support.puppet_model import PuppetModel
 
