@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from live_gateway.agents.config import LiveRunConfig, RunConfig
     from live_gateway.agents.context import InvocationContext, ToolContext
     from live_gateway.agents.llm import LlmAgent
+    from live_gateway.agents.sequential import SequentialAgent
     from live_gateway.content import Blob, Content, Part, user_content
     from live_gateway.errors import (
         ConfigurationError,
@@ -76,6 +77,7 @@ _HOME = {
     "PluginError": "errors",
     "RunConfig": "agents.config",
     "Runner": "runner",
+    "SequentialAgent": "agents.sequential",
     "Session": "sessions",
     "SessionNotFound": "errors",
     "SessionService": "sessions",
@@ -123,6 +125,7 @@ __all__ = [
     "PluginError",
     "RunConfig",
     "Runner",
+    "SequentialAgent",
     "Session",
     "SessionNotFound",
     "SessionService",

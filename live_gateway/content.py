@@ -56,6 +56,11 @@ __all__ = [
     "without_inline_data",
 ]
 
+CONTEXT = "For context, from another participant:"
+"""What a message begins with by which an agent's model is told what another agent said or did."""
+TRANSFER_TO_AGENT = "transfer_to_agent"
+"""Name of the tool by which an agent's model hands the conversation over."""
+
 
 def user_content(text: str) -> Content:
     """A message of the user with one text part."""

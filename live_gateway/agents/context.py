@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.config import LiveRunConfig, RunConfig
+from live_gateway.agents.overlay import NOTHING, Overlay
 from live_gateway.agents.services import ArtifactAccess, MemoryAccess
 from live_gateway.confirmation import Decided, ToolConfirmation
 from live_gateway.content import Content, Part
@@ -39,7 +40,7 @@ class InvocationContext:
     user_content: what the user said to start it; None in live. pending: state written in this invocation and not stored yet, and all of
     its `temp:` keys; shared by all agents and tools of the invocation, as is the budget. delta: what callbacks wrote to `state`; it
     travels with the agent's next event. decided: what the user's message decided about calls that waited for it. artifacts, memory: None
-    where no such service is configured. start: how an agent is run.
+    where no such service is configured. start: how an agent is run. overlays: what agents have by their place in the tree, by name.
     """
 
     app_name: str
@@ -58,6 +59,18 @@ class InvocationContext:
     delta: dict[str, Any] = field(default_factory=dict)
     decided: Decided | None = None
     start: Callable[[InvocationContext, Agent], AsyncIterator[Event]] | None = None
+    overlays: Mapping[str, Overlay] = field(default_factory=dict)
+
+    @property
+    def overlay(self) -> Overlay:
+        """What the agent has in this run beside what it was given."""
+        return self.overlays.get(self.agent.name, NOTHING)
+
+    def target(self, name: str) -> Agent:
+        """The agent that is to take over. Raises `AgentError` where it may not."""
+        if (target := self.overlay.targets.get(name)) is None:
+            raise AgentError(f"failed to find agent: {name} (agent {self.agent.name!r} cannot hand over to it)")
+        return target
 
     @property
     def state(self) -> DirtyState:
@@ -97,6 +110,10 @@ class ToolContext:
         """What `request_confirmation` asked in this run of the call."""
         self._state = DirtyState(invocation.session.state, invocation.pending, {})
         self._saved: dict[str, int] = {}
+        self.transfer_to_agent: str | None = None
+        """Name of the agent that is to go on once this call was answered; one of `invocation.overlay.targets`."""
+        self.end_of_agent = False
+        """Whether the agent is done with its part of a sequence once this call was answered."""
         self.skip_summarization = False
         """Set it when the result speaks for itself and the model need not be asked again."""
 
@@ -123,6 +140,8 @@ class ToolContext:
             artifact_delta=dict(self._saved),
             skip_summarization=self.skip_summarization,
             requested_tool_confirmations={} if self.requested is None else {self._call_id: asdict(self.requested)},
+            transfer_to_agent=self.transfer_to_agent,
+            end_of_agent=self.end_of_agent,
         )
 
     def take_actions(self) -> EventActions:
@@ -130,6 +149,7 @@ class ToolContext:
         taken = self.actions
         self._state.delta.clear()
         self._saved.clear()
+        self.transfer_to_agent, self.end_of_agent = None, False
         return taken
 
     def request_confirmation(self, *, hint: str = "", payload: Any = None) -> None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.context import InvocationContext, ToolContext
+from live_gateway.agents.overlay import RESERVED
 from live_gateway.content import Content, GenerateContentConfig
 from live_gateway.errors import ConfigurationError
 from live_gateway.events import USER
@@ -40,9 +41,10 @@ class LlmAgent:
     function a `StreamingTool`, which in live comes with `stop_streaming`. instruction: a text, or a callable that makes it
     for each run. output_key: the state key that receives the agent's whole answer. output_schema: what the answer must be, as JSON; an
     agent that also has tools gives it by the tool `set_model_response`. include_contents: `none` shows the model the current turn only.
-    mode: `chat` where undeclared; only a chat agent may be the root.
+    mode: `chat` where undeclared; only a chat agent may be the root. disallow_transfer_to_parent, disallow_transfer_to_peers: whom it may
+    not hand the conversation to, beside its sub-agents; an agent that may not hand back to its parent is not picked for the next message.
 
-    Raises `ConfigurationError` for an illegal name or two tools of one name.
+    Raises `ConfigurationError` for an illegal name, two tools of one name, or a tool with one of the gateway's own names.
     """
 
     name: str
@@ -58,6 +60,7 @@ class LlmAgent:
     include_contents: Literal["default", "none"] = "default"
     mode: Literal["chat", "task", "single_turn"] | None = None
     disallow_transfer_to_parent: bool = False
+    disallow_transfer_to_peers: bool = False
     before_agent: AgentCallback | None = None
     after_agent: AgentCallback | None = None
     before_model: BeforeModel | None = None
@@ -77,6 +80,8 @@ class LlmAgent:
         for tool in self._all_tools():
             if tool.name in toolbox:
                 raise ConfigurationError(f"agent {self.name!r} has two tools named {tool.name!r}: duplicate tool")
+            if tool.name in RESERVED:
+                raise ConfigurationError(f"agent {self.name!r} names a tool {tool.name!r}; agents get the tool of this name by themselves")
             toolbox[tool.name] = tool
         object.__setattr__(self, "toolbox", toolbox)
 
@@ -95,6 +100,14 @@ class LlmAgent:
         if isinstance(entry, Tool):
             return entry
         raise ConfigurationError(f"agent {self.name!r}: {entry!r} is neither a function nor a tool")
+
+    def tools_in(self, invocation: InvocationContext) -> tuple[Tool, ...]:
+        """Its tools in this run: its own, and those that come with its place in the tree."""
+        return (*self.toolbox.values(), *invocation.overlay.tools.values())
+
+    def find_tool(self, invocation: InvocationContext, name: str | None) -> Tool | None:
+        """The tool of this name in this run."""
+        return self.toolbox.get(name or "") or invocation.overlay.tools.get(name or "")
 
     async def resolve_instruction(self, invocation: InvocationContext) -> str:
         """The instruction's text for this run."""

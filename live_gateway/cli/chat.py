@@ -11,7 +11,9 @@ from typing import TextIO
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from live_gateway import telemetry
+from live_gateway.agents.base import Agent
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.agents.sequential import in_order
 from live_gateway.cli.conversation import Conversation, Question
 from live_gateway.cli.event_printer import EventPrinter, printable
 from live_gateway.cli.load import load_agent
@@ -127,8 +129,9 @@ def _line(prompt: str) -> str:
     return input(prompt if sys.stdin.isatty() else "")
 
 
-def _greet(agent: LlmAgent, conversation: Conversation, store: str) -> None:
-    model = agent.model.name if agent.model is not None else "none"
+def _greet(agent: Agent, conversation: Conversation, store: str) -> None:
+    first = in_order(agent)[0]
+    model = first.model.name if isinstance(first, LlmAgent) and first.model is not None else "none"
     kept = "in memory only" if store == MEMORY else f"as session {conversation.session_id}"
     print(printable(f"Talking to {agent.name!r} (model {model}); the conversation is kept {kept}."))
     print("Ctrl-C stops an answer, Ctrl-D ends.", flush=True)

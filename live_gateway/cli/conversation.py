@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from live_gateway.agents.base import Agent
 from live_gateway.agents.config import RunConfig
-from live_gateway.agents.llm import LlmAgent
 from live_gateway.artifacts.memory import InMemoryArtifactService
 from live_gateway.confirmation import CONFIRM
 from live_gateway.content import Content, FunctionResponse, Part, user_content
@@ -40,7 +40,7 @@ class Question:
 class Conversation:
     """One session with an agent. A run is stopped with `stop`; the session stays."""
 
-    agent: LlmAgent
+    agent: Agent
     sessions: SessionService
     session_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     streaming: bool = False

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.agents.sequential import SequentialAgent
 from live_gateway.cli.problems import CommandError
 from live_gateway.cli.text_model import KEYS, A
 
@@ -30,7 +31,9 @@ def live_model(name: str, base_url: str | None = None) -> LiveModel:
 
 def with_live_model(agent: A, model: LiveModel) -> A:
     """The agent, and every agent below it, with this live model; those that have one keep it. The given one is not changed."""
-    if not isinstance(agent, LlmAgent):
+    if not isinstance(agent, LlmAgent | SequentialAgent):
         return agent
     below = tuple(with_live_model(child, model) for child in agent.sub_agents)
-    return replace(agent, live_model=agent.live_model or model, sub_agents=below)
+    if isinstance(agent, LlmAgent):
+        return replace(agent, live_model=agent.live_model or model, sub_agents=below)
+    return replace(agent, sub_agents=below)

@@ -13,12 +13,13 @@ from live_gateway.cli.problems import CommandError
 
 if TYPE_CHECKING:
     from live_gateway.agents.llm import LlmAgent
+    from live_gateway.agents.sequential import SequentialAgent
 
 DEMO = "live_gateway.demo:agent"
 DEFAULT_ATTRIBUTE = "agent"
 
 
-def load_agent(reference: str) -> LlmAgent:
+def load_agent(reference: str) -> LlmAgent | SequentialAgent:
     """Import the module or file and take the agent out of it.
 
     Modules are looked for in the working directory too; a file finds the modules beside it. Raises `CommandError` with one sentence that
@@ -77,17 +78,18 @@ def _look_in(directory: Path) -> None:
         sys.path.insert(0, str(directory))
 
 
-def _agent_in(module: ModuleType, attribute: str, target: str) -> LlmAgent:
+def _agent_in(module: ModuleType, attribute: str, target: str) -> LlmAgent | SequentialAgent:
     from live_gateway.agents.llm import LlmAgent
+    from live_gateway.agents.sequential import SequentialAgent
 
     if not hasattr(module, attribute):
-        agents = sorted(name for name, value in vars(module).items() if isinstance(value, LlmAgent))
+        agents = sorted(name for name, value in vars(module).items() if isinstance(value, LlmAgent | SequentialAgent))
         hint = f"; it has the agent {' and '.join(agents)}" if agents else ""
         raise CommandError(f"{target} has no attribute {attribute!r}{hint}")
     found: Any = getattr(module, attribute)
-    if not isinstance(found, LlmAgent):
+    if not isinstance(found, LlmAgent | SequentialAgent):
         kind = f"the class {found.__name__}" if isinstance(found, type) else f"a value of type {type(found).__name__}"
-        raise CommandError(f"{target}:{attribute} is {kind}, not an LlmAgent")
+        raise CommandError(f"{target}:{attribute} is {kind}, neither an LlmAgent nor a SequentialAgent")
     return found
 
 

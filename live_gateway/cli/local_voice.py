@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.agents.sequential import SequentialAgent
+from live_gateway.cli.text_model import A
 from live_gateway.clock import SystemClock
 from live_gateway.models.base import Model
 from live_gateway.models.cascade import CascadeLimits, CascadeLiveModel
@@ -34,26 +36,23 @@ def how_to_install(missing: Availability) -> str:
     return f"the local voice is not installed ({', '.join(missing.missing)} missing); run: {' && '.join(commands)}"
 
 
-def with_live_models(agent: LlmAgent, missing: Availability | None) -> LlmAgent:
+def with_live_models(agent: A, missing: Availability | None) -> A:
     """The agent, and every agent below it, with a live model and a text model; those that have one keep it. The given one is not changed.
 
     The embedded voice begins to load now, in the background, if any agent needs it. missing: what `missing_voice` says.
     """
-    return replace(
-        agent,
-        model=agent.model or KeywordModel(),
-        live_model=agent.live_model or _live_model(agent.model or KeywordModel(), missing),
-        sub_agents=tuple(_equipped(child, missing) for child in agent.sub_agents),
-    )
+    if not isinstance(agent, LlmAgent | SequentialAgent):
+        return agent
+    below = tuple(with_live_models(child, missing) for child in agent.sub_agents)
+    if not isinstance(agent, LlmAgent):
+        return replace(agent, sub_agents=below)
+    model = agent.model or KeywordModel()
+    return replace(agent, model=model, live_model=agent.live_model or _live_model(model, missing), sub_agents=below)
 
 
 def needs_voice(agent: Agent) -> bool:
     """Whether this agent or one below it has no live model of its own."""
     return (isinstance(agent, LlmAgent) and agent.live_model is None) or any(needs_voice(child) for child in agent.sub_agents)
-
-
-def _equipped(agent: Agent, missing: Availability | None) -> Agent:
-    return with_live_models(agent, missing) if isinstance(agent, LlmAgent) else agent
 
 
 def _live_model(model: Model, missing: Availability | None) -> LiveModel:

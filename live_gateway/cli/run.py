@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 from live_gateway import telemetry
-from live_gateway.agents.llm import LlmAgent
+from live_gateway.agents.base import Agent
 from live_gateway.cli.chat import MEMORY, describe
 from live_gateway.cli.conversation import Conversation
 from live_gateway.cli.event_printer import printable
@@ -57,7 +57,7 @@ class Output:
             print(printable(f"error: {found.error_message or ''} ({found.error_code})"), file=sys.stderr)
 
 
-async def _ask(agent: LlmAgent, arguments: argparse.Namespace, output: Output) -> bool:
+async def _ask(agent: Agent, arguments: argparse.Namespace, output: Output) -> bool:
     """Ask and print; whether the agent waits for something."""
     async with open_session_service(arguments.store or MEMORY) as sessions:
         conversation = Conversation(agent, sessions)

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from live_gateway import telemetry
-from live_gateway.agents.llm import LlmAgent
+from live_gateway.agents.base import Agent
 from live_gateway.artifacts.base import ArtifactService
 from live_gateway.artifacts.directory import DirectoryArtifactService
 from live_gateway.artifacts.memory import InMemoryArtifactService
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     return int(Exit.OK)
 
 
-def _serve(agent: LlmAgent, settings: Settings) -> None:
+def _serve(agent: Agent, settings: Settings) -> None:
     if settings.live_model is not None:
         agent = with_live_model(agent, live_model(settings.live_model, settings.gemini_base_url))
     missing = missing_voice() if needs_voice(agent) else None

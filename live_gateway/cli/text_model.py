@@ -33,8 +33,9 @@ def with_text_models(agent: A, model: Model) -> A:
     """The agent, and every agent below it, with a text model; those that have one keep it. The given one is not changed."""
     from live_gateway.agents.custom import CustomAgent
     from live_gateway.agents.llm import LlmAgent
+    from live_gateway.agents.sequential import SequentialAgent
 
-    if not isinstance(agent, LlmAgent | CustomAgent):
+    if not isinstance(agent, LlmAgent | CustomAgent | SequentialAgent):
         return agent
     below = tuple(with_text_models(child, model) for child in agent.sub_agents)
     if isinstance(agent, LlmAgent):

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from typing import Literal
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.custom import CustomAgent
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.errors import AgentError, ConfigurationError
+from live_gateway.errors import AgentError
 from live_gateway.events import Event
 from live_gateway.flow.closing import close, has_ended
 from live_gateway.flow.llm_flow import LlmFlow
 from live_gateway.plugins.callbacks import around_agent
 from live_gateway.plugins.chain import PluginChain
-
-
-def start_turn(invocation: InvocationContext, chain: PluginChain) -> AgentTurn:
-    """The turn of the invocation's agent. Raises `ConfigurationError` where it is neither an `LlmAgent` nor a `CustomAgent`."""
-    agent = invocation.agent
-    if not isinstance(agent, LlmAgent | CustomAgent):
-        raise ConfigurationError(f"agent {agent.name!r} cannot run: it is neither an LlmAgent nor a CustomAgent")
-    return AgentTurn(invocation, chain, agent)
-
-
-def agent_starter(chain: PluginChain) -> Callable[[InvocationContext, Agent], AsyncIterator[Event]]:
-    """How one agent runs another inside an invocation: in a context of its own that shares state and budget. Raises as `start_turn`."""
-    return lambda invocation, agent: start_turn(replace(invocation, agent=agent, delta={}), chain)
 
 
 class AgentTurn:
@@ -51,6 +37,11 @@ class AgentTurn:
     def ended(self) -> bool:
         """Whether nothing more comes."""
         return self._place == "end"
+
+    @property
+    def successor(self) -> Agent | None:
+        """Who goes on after this turn."""
+        return self._body.successor if isinstance(self._body, LlmFlow) else None
 
     def __aiter__(self) -> AgentTurn:
         return self

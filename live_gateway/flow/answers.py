@@ -31,7 +31,7 @@ def event_of(response: ModelResponse, invocation: InvocationContext, agent: LlmA
     """The event of a piece or of a whole answer. The whole answer carries what callbacks wrote to the state, and the output key."""
     content = response.content if response.partial else _with_ids(response.content)
     calls = function_calls(content)
-    long_running = [call.id or "" for call in calls if _is_long_running(agent, call)]
+    long_running = [call.id or "" for call in calls if _is_long_running(invocation, agent, call)]
     event = Event(
         author=agent.name,
         invocation_id=invocation.invocation_id,
@@ -102,6 +102,6 @@ def _with_ids(content: Content | None) -> Content | None:
     return Content(role=content.role or "model", parts=parts)
 
 
-def _is_long_running(agent: LlmAgent, call: FunctionCall) -> bool:
-    tool = agent.toolbox.get(call.name or "")
+def _is_long_running(invocation: InvocationContext, agent: LlmAgent, call: FunctionCall) -> bool:
+    tool = agent.find_tool(invocation, call.name)
     return tool is not None and tool.long_running

@@ -18,8 +18,17 @@ async def live_history(invocation: InvocationContext, agent: LlmAgent) -> Histor
     view = replace(view_of(invocation, agent), live=True, calls_as_text=True)
     contents = build_contents(invocation.session.events, view)
     newest = _newest_words(invocation)
-    unanswered = newest is not None and newest.author == USER and not newest.function_responses
+    unanswered = newest is not None and (_asks(newest) or _hands_over(newest, invocation, agent))
     return History(contents, unanswered=unanswered and bool(contents))
+
+
+def _asks(event: Event) -> bool:
+    return event.author == USER and not event.function_responses
+
+
+def _hands_over(event: Event, invocation: InvocationContext, agent: LlmAgent) -> bool:
+    """Whether these words are another agent's of this very live session: it handed over to this one, who is to speak now."""
+    return event.author not in (USER, agent.name) and event.invocation_id == invocation.invocation_id
 
 
 def continued(invocation: InvocationContext, agent: LlmAgent) -> str | None:

@@ -14,6 +14,7 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from live_gateway.agents.base import Agent
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.content import Content
@@ -36,7 +37,8 @@ MAX_THOUGHT_ONLY = 3
 class LlmFlow:
     """The events of one turn, pieces included. An async iterator; `aclose` cancels a running model or tool call before it returns.
 
-    An error ends the turn: `AgentError` (too many model calls, thoughts without an answer, an answer that does not fit the output schema),
+    An error ends the turn: `AgentError` (too many model calls, thoughts without an answer, an answer that does not fit the output schema,
+    a transfer to an agent that may not take over),
     `PluginError`, `ConfigurationError`, or what the model raised.
     """
 
@@ -47,6 +49,8 @@ class LlmFlow:
         self._model = ModelCall(invocation, chain, agent)
         self._last: Event | None = None
         self._broken = False
+        self.successor: Agent | None = None
+        """Who goes on after this turn, once the response that says so was stored."""
         self._events = self._turn()
 
     @property
@@ -76,7 +80,7 @@ class LlmFlow:
             async with aclosing(self._step()) as step:
                 async for event in step:
                     yield event
-            if self._last is None or self._broken:
+            if self._last is None or self._broken or self.successor is not None:
                 return
             thoughts = thoughts + 1 if is_thought_only(self._last) else 0
             if not thoughts and self._last.is_final_response():
@@ -140,7 +144,11 @@ class LlmFlow:
         )
         head = self._invocation.session.head_seq
         yield self._last
-        self._broken = self._stored(self._last, head) is None
+        stored = self._stored(self._last, head)
+        self._broken = stored is None
+        if stored is not None and stored.actions.transfer_to_agent is not None:
+            self.successor = self._invocation.target(stored.actions.transfer_to_agent)
+            return
         answer = _answer(outcomes)
         if answer is not None and not self._broken:
             self._last = answer_by_tool(answer, self._invocation, self._agent)

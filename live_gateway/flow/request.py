@@ -25,7 +25,7 @@ async def build_request(invocation: InvocationContext, agent: LlmAgent) -> Model
     return ModelRequest(
         contents=build_contents(invocation.session.events, view_of(invocation, agent)),
         instruction=await instruction_of(invocation, agent),
-        tools=tuple(tool.declaration for tool in agent.toolbox.values() if not isinstance(tool, StopStreaming)),
+        tools=tuple(tool.declaration for tool in agent.tools_in(invocation) if not isinstance(tool, StopStreaming)),
         config=_config(agent),
         stream=isinstance(invocation.run_config, RunConfig) and invocation.run_config.streaming_mode == "sse",
     )
@@ -47,9 +47,8 @@ async def instruction_of(invocation: InvocationContext, agent: LlmAgent) -> str:
         text = await inject_state(agent.instruction, invocation)
     else:
         text = await agent.resolve_instruction(invocation)
-    if SET_MODEL_RESPONSE not in agent.toolbox:
-        return text
-    return f"{text}\n\n{_ANSWER_BY_TOOL}".strip()
+    by_tool = _ANSWER_BY_TOOL if SET_MODEL_RESPONSE in agent.toolbox else ""
+    return "\n\n".join(words for words in (text, by_tool, invocation.overlay.instruction) if words)
 
 
 async def inject_state(template: str, invocation: InvocationContext) -> str:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from live_gateway.confirmation import CONFIRM
-from live_gateway.content import Content, FunctionCall, FunctionResponse, Part
+from live_gateway.content import CONTEXT, Content, FunctionCall, FunctionResponse, Part
 from live_gateway.events import USER
 
 GENERATED_ID = "adk-"
 """Prefix of call ids that were made here because the model gave none; no model sees one."""
-
-CONTEXT = "For context, from another participant:"
 
 _HIDDEN = frozenset({CONFIRM, "adk_request_credential"})
 

@@ -5,7 +5,7 @@ The one place where transcripts, turns and tools meet. No I/O and no waiting: a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, assert_never
 
 from live_gateway.agents.config import LiveRunConfig
@@ -97,14 +97,7 @@ class Stage(Protocol):
 class Conversation:
     """One live session's messages, made into items and events."""
 
-    def __init__(
-        self,
-        agent: str,
-        invocation_id: str,
-        config: LiveRunConfig,
-        stage: Stage,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, agent: str, invocation_id: str, config: LiveRunConfig, stage: Stage, clock: Clock) -> None:
         self._agent = agent
         self._invocation_id = invocation_id
         self._stage = stage
@@ -165,18 +158,22 @@ class Conversation:
         self._record(content=content, long_running_tool_ids=long_running)
         self.settle()
 
-    def tools_answered(self, answered: ToolsAnswered) -> None:
-        """All calls of one message are done: record their responses, then what a person is asked."""
-        if answered.content is not None:
-            self._record(content=answered.content, actions=answered.actions, id=answered.event_id or new_event_id())
-        elif answered.actions != EventActions():
-            self._record(actions=answered.actions)
+    def tools_answered(self, answered: ToolsAnswered) -> Event | None:
+        """All calls of one message are done: record their responses, then what a person is asked. The event of the responses; None where
+        there is nothing to record."""
+        responses: Event | None = None
+        if answered.actions.transfer_to_agent is not None or answered.actions.end_of_agent:
+            self._complete_words(self._transcripts.turn_complete())  # the agent has said its last: nothing holds up the response
+        if answered.content is not None or answered.actions != EventActions():
+            responses = self._event(content=answered.content, actions=answered.actions, id=answered.event_id or new_event_id())
+            self._stage.record(responses)
         if answered.asking:
             ids = [part.function_call.id or "" for part in answered.asking if part.function_call is not None]
             self._record(content=model_content(answered.asking), actions=answered.asking_actions, long_running_tool_ids=ids)
         for _ in range(answered.count):
             self.turns.tool_finished(self._now(), answered=bool(answered.answers))
         self.settle()
+        return responses
 
     def call_resumed(self) -> None:
         """A call that waited for a person is carried out."""
@@ -229,11 +226,21 @@ class Conversation:
         self.turns.tick(self._now())
         self.settle()
 
+    def left(self, *, talking: bool) -> None:
+        """The agent has handed the conversation over: what it was saying is closed. talking: the user holds the button to talk."""
+        self._complete_words(self._transcripts.end(), incomplete=True)
+        self._usage = self._grounding = None
+        self.turns.handed_over(self._now(), talking=talking)
+        self.settle()
+
+    def taken_over(self, agent: str) -> None:
+        """From here on the words are this agent's."""
+        self._agent = self._transcripts.agent = agent
+        self._stage.playing_changed(self.turns.playing)
+
     def end(self, *, failed: bool) -> None:
         """No more messages: close what is open, marked incomplete, and end the responses."""
-        for event, update in self._transcripts.end():
-            self._stage.record(event, update)
-        self._finish_text(incomplete=True)
+        self._complete_words(self._transcripts.end(), incomplete=True)
         if failed:
             self.turns.fail(self._now())
         else:
@@ -273,7 +280,7 @@ class Conversation:
         if place[1] == 0:
             self.settle()
         self._spoken.samples(place[0], len(pcm) // 2)
-        self._stage.show(AudioChunk(place[0], place[1], pcm))
+        self._stage.show(AudioChunk(place[0], place[1], pcm, self._agent))
 
     def _transcript(self, piece: Transcript) -> None:
         if piece.role == "model" and self.turns.dropping:
@@ -295,38 +302,32 @@ class Conversation:
         content, update = self._text.add(piece)
         self._record(update=update, id=self._text.event_id, partial=True, content=content)
 
-    def _finish_text(self, *, incomplete: bool = False) -> None:
+    def _complete_words(self, spoken: Iterable[tuple[Event, TranscriptUpdate | None]], *, incomplete: bool = False) -> None:
+        """Record what was growing: these transcriptions, and the text."""
+        for event, update in spoken:
+            self._stage.record(event, update)
         answer, self._text = self._text, None
-        if answer is None:
-            return
-        self._record(id=answer.event_id, content=answer.whole(), custom_metadata=answer.metadata(incomplete=incomplete))
+        if answer is not None:
+            self._record(id=answer.event_id, content=answer.whole(), custom_metadata=answer.metadata(incomplete=incomplete))
 
     def _generation_complete(self, now: float) -> None:
-        for event, update in self._transcripts.generation_complete():
-            self._stage.record(event, update)
-        self._finish_text()
+        self._complete_words(self._transcripts.generation_complete())
         self.turns.generation_complete(now)
         self.settle()
 
     def _turn_complete(self, reason: str | None, now: float) -> None:
-        for event, update in self._transcripts.turn_complete():
-            self._stage.record(event, update)
-        self._finish_text()
+        self._complete_words(self._transcripts.turn_complete())
         self.turns.turn_complete(now)
         self.settle()
         tokens = self._usage.total_token_count if self._usage is not None else None
         if tokens:
             self._stage.show(TurnMetrics(self.turns.turn, tokens=tokens))
-        metadata: dict[str, Any] = {"live": {"turn": self.turns.turn}}
-        if reason:
-            metadata["live"]["reason"] = reason
-        self._record(turn_complete=True, usage_metadata=self._usage, grounding_metadata=self._grounding, custom_metadata=metadata)
+        live = {"turn": self.turns.turn} | ({"reason": reason} if reason else {})
+        self._record(turn_complete=True, usage_metadata=self._usage, grounding_metadata=self._grounding, custom_metadata={"live": live})
         self._usage = self._grounding = None
 
     def _interrupted(self) -> None:
-        for event, update in self._transcripts.interrupted():
-            self._stage.record(event, update)
-        self._finish_text()
+        self._complete_words(self._transcripts.interrupted())
         self._record(interrupted=True)
 
     def _record_heard(self, ended: ResponseEnded) -> None:

@@ -1,6 +1,7 @@
 """The hooks around the agent and around its model, as they are called in a live session.
 
-A live session is one turn of its agent: `before_agent` before the connection opens, `after_agent` when the session ends in order. Its
+A live session is one turn of its agent, or one for each agent that has the conversation: `before_agent` before its connection opens,
+`after_agent` when it hands the conversation over or the session ends in order. Its
 questions to the model are the connection itself and every typed message: `before_model` comes before each of them and may answer instead,
 `on_model_error` when the connection cannot open or breaks for good. What is spoken cannot be held back, but every whole answer, and every
 piece of one, passes `after_model` before it is recorded and shown. Plugins come before the agent's own, as everywhere.
@@ -10,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from live_gateway.agents.context import InvocationContext
 from live_gateway.content import Content, Part, Transcription, is_reference, model_content, text_of
 from live_gateway.errors import GatewayError, ModelError
 from live_gateway.events import Event, EventActions, replace
-from live_gateway.live.items import Stored
 from live_gateway.live.output import TurnOutput
 from live_gateway.live.start import LiveStart
 from live_gateway.models.base import ModelRequest, ModelResponse
@@ -31,16 +32,22 @@ END_S = 5.0
 
 
 class LiveHooks:
-    """The hooks of one live session. show: takes events that were stored before there was a connection."""
+    """The hooks of one agent in a live session. keep: stores and shows what is said before there is a connection."""
 
-    def __init__(self, start: LiveStart, show: Callable[[Stored], None]) -> None:
+    def __init__(self, start: LiveStart, keep: Callable[[Event], Awaitable[None]]) -> None:
         self._start = start
-        self._show = show
+        self._keep = keep
+        self._ended = False
         self._model = ModelHooks(start.chain, start.invocation, start.agent)
         self._connecting = ModelRequest(contents=())
         self._own: set[str] = set()
         self.output = TurnOutput(start.agent)
         self.watches_answers = self._model.has("after_model")
+
+    @property
+    def invocation(self) -> InvocationContext:
+        """The invocation as this agent has it."""
+        return self._start.invocation
 
     async def before_agent(self) -> Event | None:
         """The one event of an agent that is skipped. What the hook writes to the state is stored in any case."""
@@ -82,8 +89,11 @@ class LiveHooks:
     async def at_end(self, error: Exception | None) -> Event | None:
         """The last event: what `after_agent` asks for, or the answer that stands for a connection that broke. Raises what a hook raised.
 
-        A session that ended because of the store or a plugin gets neither.
+        A session that ended because of the store or a plugin gets neither. Once: an agent that was left has had its end.
         """
+        if self._ended:
+            return None
+        self._ended = True
         start = self._start
         if error is None:
             async with asyncio.timeout(END_S):
@@ -97,11 +107,8 @@ class LiveHooks:
         return None if answer is None else self._answer(answer)
 
     async def _stored_early(self, event: Event) -> Event | None:
-        """Store and show it; the event again if it stands for the whole session."""
-        start = self._start
-        wanted = self.output.apply(await start.chain.on_event(start.invocation, event))
-        self._show(Stored(await start.sessions.append_event(start.invocation.session, wanted)))
-        start.invocation.settle(event)
+        """Store and show it; the event again if it stands for all that the agent would say."""
+        await self._keep(event)
         return event if is_answer(event) else None
 
     def _event(self, answer: ModelResponse | None) -> Event | None:

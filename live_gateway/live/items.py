@@ -19,11 +19,13 @@ ToolStatus = Literal["waiting_confirm", "progress", "done", "error", "denied", "
 
 
 class AudioChunk(msgspec.Struct, frozen=True, gc=False):
-    """A piece of a response's voice: int16 little endian mono at 24 kHz. `pos`: index of its first sample inside the response."""
+    """A piece of a response's voice: int16 little endian mono at 24 kHz. `pos`: index of its first sample inside the response. `author`:
+    the agent that speaks."""
 
     response: int
     pos: int
     pcm: bytes
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)

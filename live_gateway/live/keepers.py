@@ -35,6 +35,10 @@ class Keepers:
         """This event was recorded."""
         self._turns.recorded(event)
 
+    def taken_over(self, agent: str) -> None:
+        """Another agent speaks from here on."""
+        self._turns.taken_over(agent)
+
     def finish(self) -> None:
         """The session ends: save what is there, and take no more."""
         self._turns.finish()

@@ -3,7 +3,7 @@
 | what happens | what is kept, in this order |
 |---|---|
 | turn complete | what the user's microphone sent since the last time, what the agent said |
-| interrupted | what the agent said |
+| interrupted, handed over | what the agent said |
 | close, failure | both |
 | `MAX_BYTES` of one side | that side, so that no artifact grows without a bound |
 
@@ -55,6 +55,7 @@ class _Take:
 
     side: Side
     name: str
+    author: str
     began: float
     turn: int = 0
     size: int = 0
@@ -119,6 +120,7 @@ class KeptAudio:
         self._wall = wall
         self._turn = turn
         self._on = on
+        self._agent = invocation.agent.name
         self._takes: dict[Side, _Take] = {}
         self._jobs: Channel[_Job] = Channel(MAX_JOBS + RESERVED)
         self._count = 0
@@ -140,6 +142,11 @@ class KeptAudio:
             self._save("user")
         if event.turn_complete or event.interrupted:
             self._save("agent")
+
+    def taken_over(self, agent: str) -> None:
+        """Another agent speaks from here on: what the one before it said is saved."""
+        self._save("agent")
+        self._agent = agent
 
     def finish(self) -> None:
         """The session ends: save what is there, and take no more."""
@@ -166,7 +173,7 @@ class KeptAudio:
         if take is None:
             self._count += 1
             name = f"live_{side}_{self._invocation.invocation_id}_{self._count:04}.wav"
-            take = self._takes[side] = _Take(side, name, self._wall())
+            take = self._takes[side] = _Take(side, name, USER if side == "user" else self._agent, self._wall())
         take.waiting += pcm
         take.size += len(pcm)
         if len(take.waiting) >= SPOOL_BYTES:
@@ -226,7 +233,7 @@ class KeptAudio:
         by_user = take.side == "user"
         self._record(
             Event(
-                author=USER if by_user else invocation.agent.name,
+                author=take.author,
                 invocation_id=invocation.invocation_id,
                 timestamp=take.began,
                 content=Content(role="user" if by_user else "model", parts=[Part(file_data=reference)]),

@@ -10,11 +10,10 @@ from live_gateway.events import USER, Event, EventActions
 from live_gateway.live.call_recorder import open_recorder
 from live_gateway.live.engine import Engine
 from live_gateway.live.hooks import LiveHooks
-from live_gateway.live.items import Notice
+from live_gateway.live.items import Stored
 from live_gateway.live.listener import Listener
+from live_gateway.live.setup import live_setup
 from live_gateway.live.start import LiveOptions, LiveStart
-from live_gateway.live.streams import live_declarations
-from live_gateway.models.live import ConnectionNotice, LiveSetup
 
 
 async def open_engine(start: LiveStart, options: LiveOptions, listener: Listener, clock: Clock) -> Engine | None:
@@ -24,12 +23,18 @@ async def open_engine(start: LiveStart, options: LiveOptions, listener: Listener
     """
     if options.config.save_live_blob and start.invocation.artifacts is None:
         raise ServiceMissing("artifact service is not set; save_live_blob needs one to keep the audio in")
-    hooks = LiveHooks(start, listener.put)
+
+    async def keep(event: Event) -> None:
+        wanted = hooks.output.apply(await start.chain.on_event(start.invocation, event))
+        listener.put(Stored(await start.sessions.append_event(start.invocation.session, wanted)))
+        start.invocation.settle(event)
+
+    hooks = LiveHooks(start, keep)
     await _store_delta(start, options)
     await record_interrupted(start.sessions, start.invocation.session, questions_of(start.invocation.session.events))
     if await hooks.before_agent() is not None:
         return None
-    setup = await _setup(start, options)
+    setup = await live_setup(start, options.config, options.on_notice)
     if await hooks.before_connecting(setup) is not None:
         return None
     recorder = await open_recorder(options.config.record_to, start.invocation, clock, listener.put)
@@ -52,33 +57,3 @@ async def _store_delta(start: LiveStart, options: LiveOptions) -> None:
         actions = EventActions(state_delta=dict(options.state_delta))
         event = Event(author=USER, invocation_id=start.invocation.invocation_id, actions=actions)
         await start.sessions.append_event(start.invocation.session, event)
-
-
-async def _setup(start: LiveStart, options: LiveOptions) -> LiveSetup:
-    config, agent = options.config, start.agent
-
-    def notify(notice: ConnectionNotice) -> None:
-        if options.on_notice is not None:
-            options.on_notice(Notice("info", notice.code, notice.params))
-
-    return LiveSetup(
-        instruction=await start.instruction(),
-        tools=live_declarations(agent),
-        modality=config.modality,
-        voice=config.voice,
-        language=config.language,
-        voice_activity=config.voice_activity,
-        input_transcription=config.input_transcription,
-        output_transcription=config.output_transcription,
-        config=agent.config,
-        generation=config.generation,
-        thinking=config.thinking,
-        media_resolution=config.media_resolution,
-        affective_dialog=config.affective_dialog,
-        proactivity=config.proactivity,
-        session_resumption=config.session_resumption,
-        context_window_compression=config.context_window_compression,
-        notify=notify,
-        conversation=start.invocation.invocation_id,
-        continues=start.continues,
-    )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 
 from live_gateway.agents.context import InvocationContext
 from live_gateway.channel import Channel, ChannelClosed, ChannelFull
@@ -32,9 +33,10 @@ RESERVED_S = 6.0
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """An event on its way to the plugins. slot: its place in the stored order, where one was kept for it."""
+    """An event on its way to the plugins. hooks: of the agent at that time. slot: its place in the stored order, where one was kept."""
 
     event: Event
+    hooks: LiveHooks
     update: TranscriptUpdate | None = None
     slot: Slot | None = None
 
@@ -42,7 +44,8 @@ class _Waiting:
 class EventPipeline:
     """Takes the events of one live session in their order of arrival. `run` is the task that calls the plugins; `finish` ends it dry.
 
-    show: takes what the listener gets. problem: takes an exception that cost one event. broken: takes one that ends the session.
+    hooks: of the agent that answers; set them anew when another one takes over. show: takes what the listener gets. lost: takes an
+    event that is not stored, and why. broken: takes one that ends the session. watched: whether any agent wants to see its model's answers.
     """
 
     def __init__(
@@ -52,19 +55,21 @@ class EventPipeline:
         hooks: LiveHooks,
         writer: SessionWriter,
         show: Callable[[LiveItem], None],
-        problem: Callable[[Exception], None],
+        lost: Callable[[Event, Exception], None],
         broken: Callable[[Exception], None],
+        *,
+        watched: bool,
     ) -> None:
         self._invocation = invocation
         self._chain = chain
-        self._hooks = hooks
+        self.hooks = hooks
         self._writer = writer
         self._show = show
-        self._problem = problem
+        self._lost = lost
         self._broken = broken
         self._order = ChronologicalRelease()
         self._waiting: Channel[_Waiting] | None = None
-        if chain.has("on_event") or hooks.watches_answers:
+        if watched or chain.has("on_event"):
             self._waiting = Channel(MAX_WAITING)
         self._passed = PassedText()
         self._ended = False
@@ -73,9 +78,12 @@ class EventPipeline:
         self._seen: _Waiting | None = None
         self._as_made: dict[str, Event] = {}
 
-    def record(self, event: Event, update: TranscriptUpdate | None = None, slot: Slot | None = None) -> None:
-        """Take an event, for this place if it has one. Ignored once the session has ended."""
-        waiting = _Waiting(event, update, slot)
+    def record(
+        self, event: Event, update: TranscriptUpdate | None = None, slot: Slot | None = None, *, hooks: LiveHooks | None = None
+    ) -> None:
+        """Take an event, for this place if it has one. hooks: of its agent, where that is not who answers now. Ignored once the session has
+        ended."""
+        waiting = _Waiting(event, hooks or self.hooks, update, slot)
         if self._ended:
             self._leave_place(waiting)
         elif self._waiting is None:
@@ -111,8 +119,8 @@ class EventPipeline:
 
     async def _show_plugins(self, waiting: _Waiting) -> None:
         try:
-            answered = await self._hooks.after_answer(waiting.event)
-            shown = await self._chain.on_event(self._invocation, answered)
+            answered = await waiting.hooks.after_answer(waiting.event)
+            shown = await self._chain.on_event(waiting.hooks.invocation, answered)
         except Exception as error:  # a plugin's failure, or whatever the agent's own callback raised
             self._leave_place(waiting)
             self.failed(waiting.event, error)
@@ -120,7 +128,7 @@ class EventPipeline:
                 self._deliver(released, None)
         else:
             update = self._passed.apply(shown, waiting.update) if waiting.update is not None else None
-            self._pass(_Waiting(shown, update, waiting.slot))
+            self._pass(replace_fields(waiting, event=shown, update=update))
 
     def _give_up(self) -> None:
         """The plugins will see no more: what they were to see is lost, and told."""
@@ -167,11 +175,11 @@ class EventPipeline:
         """The writer could not store this event."""
         self._invocation.settle(event)
         self._as_made.pop(event.id, None)
-        self._problem(error)
+        self._lost(event, error)
 
     def _pass(self, waiting: _Waiting) -> None:
         """The plugins have seen this event."""
-        event = self._hooks.output.apply(_without_doubled_output(waiting.event))
+        event = waiting.hooks.output.apply(_without_doubled_output(waiting.event))
         if waiting.slot is not None and self._filled(waiting.slot, event):
             return
         for released in self._order.feed(event):
@@ -208,7 +216,7 @@ class EventPipeline:
         try:
             self._writer.put(kept)
         except GatewayError as error:
-            self._refuse(_Waiting(kept), error)
+            self._refuse(_Waiting(kept, self.hooks), error)
 
 
 def _without_doubled_output(event: Event) -> Event:

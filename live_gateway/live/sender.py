@@ -26,60 +26,44 @@ from live_gateway.errors import (
 )
 from live_gateway.events import Event, replace
 from live_gateway.live.conversation import Conversation
-from live_gateway.live.hooks import LiveHooks, is_answer
+from live_gateway.live.hooks import is_answer
 from live_gateway.live.items import SendResult
+from live_gateway.live.legs import Legs
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.start import LiveStart
-from live_gateway.live.tools import LiveTools
 from live_gateway.live.uplink import COMMAND_DEADLINE_S, Action, Uplink
-from live_gateway.models.live import LiveConnection
 from live_gateway.sessions.writer import Slot, Storing
 
 
 @dataclass(slots=True)
 class _Delivery:
-    """One step of the uplink. record: called as soon as the model has it; it does not wait and does not raise."""
+    """One step of the uplink. reserve: takes the place in the stored order, if there is to be one. record: called as soon as the model has
+    it; it does not wait and does not raise."""
 
+    reserve: Callable[[], Slot | None]
     send: Callable[[], Awaitable[None]]
-    record: Callable[[], None]
-    slot: Slot | None
-    begun: bool = False
+    record: Callable[[Slot | None], None]
 
     async def __call__(self) -> None:
-        self.begun = True
+        slot = self.reserve()
         try:
             await self.send()
         except BaseException:
-            self.leave()
+            if slot is not None:
+                slot.release()
             raise
-        self.record()
-
-    def leave(self) -> None:
-        """It did not come to that: give the place up."""
-        if self.slot is not None:
-            self.slot.release()
+        self.record(slot)
 
 
 class Sender:
     """See `LiveSession.send`. Events of messages that it sent are its own business: `owns` and `tells` say which and to whom."""
 
-    def __init__(
-        self,
-        start: LiveStart,
-        hooks: LiveHooks,
-        conversation: Conversation,
-        pipeline: EventPipeline,
-        tools: LiveTools,
-        connection: LiveConnection,
-        uplink: Uplink,
-    ) -> None:
+    def __init__(self, start: LiveStart, legs: Legs, conversation: Conversation, pipeline: EventPipeline, uplink: Uplink) -> None:
         self._invocation = start.invocation
         self._chain = start.chain
-        self._hooks = hooks
+        self._legs = legs
         self._conversation = conversation
         self._pipeline = pipeline
-        self._tools = tools
-        self._connection = connection
         self._uplink = uplink
         self._sent: set[str] = set()
         self._waited_for: set[str] = set()
@@ -88,6 +72,7 @@ class Sender:
         """A message of the user, or answers to calls."""
         if function_responses(content):
             return await self._answer(content)
+        await self._legs.settled()
         content, said = await self._shown_to_hooks(content)
         if self._uplink.closed:
             raise LiveSessionClosed("the live session is closed")
@@ -96,10 +81,10 @@ class Sender:
             return await self._answered(event, said)
         if said is not None:
             self._pipeline.record(said)
-        slot = self._pipeline.reserve()
         recorded: list[Storing | Exception] = []
 
-        def record() -> None:
+        def record(slot: Slot | None) -> None:
+            assert slot is not None
             try:
                 recorded.append(slot.fill(event))
                 self._sent.add(event.id)
@@ -108,7 +93,7 @@ class Sender:
 
         self._waited_for.add(event.id)
         try:
-            await self._forward(_Delivery(partial(self._connection.send_content, content), record, slot))
+            await self._forward(_Delivery(self._pipeline.reserve, lambda: self._legs.now.connection.send_content(content), record))
             return SendResult("persisted", await _seq(recorded[0]))
         finally:
             self._waited_for.discard(event.id)
@@ -138,7 +123,7 @@ class Sender:
         try:
             replaced: Content | None = await self._chain.first("on_user_message", self._invocation, content)
             content = replaced if replaced is not None else content
-            return content, await self._hooks.before_message(content)
+            return content, await self._legs.now.hooks.before_message(content)
         except Exception as error:  # the edge to callbacks of the agent's author
             raise NotDelivered(public_error(error).message) from error
 
@@ -159,12 +144,13 @@ class Sender:
 
     async def confirm(self, call_id: str, *, approve: bool, shown: str) -> SendResult:
         """A person's decision about a call. shown: digest of the arguments that were shown."""
-        question = self._tools.approvals.waiting(call_id, shown)
+        question = self._legs.now.tools.approvals.waiting(call_id, shown)
         return await self._decide([Decision(question, ToolConfirmation(confirmed=approve))])
 
     async def _decide(self, decisions: Sequence[Decision]) -> SendResult:
         """Decisions take effect when the store has them, whether or not whoever made them still waits for that."""
-        self._tools.approvals.take(decisions)
+        approvals = self._legs.now.tools.approvals
+        approvals.take(decisions)
         events = [decision.event(self._invocation.invocation_id) for decision in decisions]
         ids = {event.id for event in events}
         slots: list[Slot] = []
@@ -173,7 +159,7 @@ class Sender:
             async with asyncio.timeout(COMMAND_DEADLINE_S):
                 await self._pipeline.hasten()
             slots.extend(self._pipeline.reserve() for _ in events)
-            self._tools.approvals.hand_in(decisions)
+            approvals.hand_in(decisions)
             self._sent |= ids
             storing = [slot.fill(event) for slot, event in zip(slots, events, strict=True)]
             return SendResult("persisted", await _newest(storing))
@@ -185,24 +171,27 @@ class Sender:
             for slot in slots:
                 slot.release()
             self._waited_for -= ids
-            self._tools.approvals.give_back(decisions)
+            approvals.give_back(decisions)
 
     async def _answer(self, content: Content) -> SendResult:
         """Final answers of long-running calls: they are recorded as the tools' responses, at the place where they went to the model.
         Decisions about calls that wait for one are recorded as what the user said."""
-        if self._tools.approvals.concerns(content):
-            return await self._decide(self._tools.approvals.answered(content))
+        leg = self._legs.now
+        if leg.tools.approvals.concerns(content):
+            return await self._decide(leg.tools.approvals.answered(content))
         responses = function_responses(content)
         if len(responses) != len(content.parts or ()):
             raise ToolResponseNotExpected("answers to calls and other content are sent in messages of their own")
-        calls = self._tools.claim(responses)
+        calls = leg.tools.claim(responses)
         try:
             answers = tuple(answer.model_copy(update={"name": call.name}) for answer, call in zip(responses, calls, strict=True))
-            event, slot = self._conversation.outside_answers(answers), self._pipeline.reserve_response()
-            record = partial(self._pipeline.record, event, slot=slot)
-            await self._forward(_Delivery(partial(self._connection.send_tool_responses, answers), record, slot))
+            event = self._conversation.outside_answers(answers)
+            deliver = _Delivery(
+                self._pipeline.reserve_response, partial(leg.answer, answers), lambda slot: self._pipeline.record(event, slot=slot)
+            )
+            await self._forward(deliver)
         except (NotDelivered, GatewayError):
-            self._tools.give_back(calls)
+            leg.give_back(calls)
             raise
         return SendResult("delivered")
 
@@ -216,9 +205,6 @@ class Sender:
             raise NotDelivered(str(error)) from error
         except Exception as error:
             raise _unknown(error) from error
-        finally:
-            if not delivery.begun:
-                delivery.leave()
 
 
 def _unknown(error: Exception) -> DeliveryUnknown:

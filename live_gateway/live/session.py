@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Self
 
 from live_gateway.agents.llm import LlmAgent
@@ -29,6 +29,7 @@ from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.models.live import OUTPUT_HZ, Activity
 from live_gateway.sessions.base import Session
 from live_gateway.telemetry import get_logger
+from live_gateway.tools.base import Effect
 
 log = get_logger(__name__)
 
@@ -59,8 +60,8 @@ class LiveSession:
 
     @property
     def agent(self) -> LlmAgent:
-        """The agent that answers."""
-        return self._started.agent
+        """The agent that answers; another one after a transfer."""
+        return self._leg_start.agent
 
     @property
     def invocation_id(self) -> str:
@@ -69,8 +70,13 @@ class LiveSession:
 
     @property
     def model_name(self) -> str:
-        """What the provider calls the model."""
-        return self._started.model.name
+        """What the provider calls the agent's model."""
+        return self._leg_start.model.name
+
+    @property
+    def effects(self) -> Mapping[str, Effect]:
+        """What each tool does that an agent of the tree may call, by name."""
+        return self._started.effects
 
     async def __aenter__(self) -> Self:
         if self._start is not None:
@@ -132,19 +138,19 @@ class LiveSession:
         Raises `NotDelivered`, `DeliveryUnknown`, and what the model refuses with.
         """
         engine = self._running
-        await engine.sender.hand_over(lambda: engine.connection.send_image(data, mime_type))
+        await engine.sender.hand_over(lambda: engine.legs.now.connection.send_image(data, mime_type))
 
     async def activity(self, activity: Activity) -> None:
         """Push to talk: the user begins or ends to speak. Raises what `send_image` raises."""
         engine = self._running
         engine.conversation.activity(started=activity is Activity.START)
-        await engine.sender.hand_over(lambda: engine.connection.send_activity(activity))
+        await engine.sender.hand_over(lambda: engine.legs.send_activity(activity))
 
     async def end_audio(self) -> None:
         """The microphone is off; whatever was said is complete. Raises what `send_image` raises."""
         engine = self._running
         if engine.microphone.told_off():
-            await engine.sender.hand_over(engine.connection.end_audio)
+            await engine.sender.hand_over(lambda: engine.legs.now.connection.end_audio())
 
     async def last_words(self) -> None:
         """The user has finished: wait until what they said last is written down, at most 2.5 s. To be called before `close`."""
@@ -196,8 +202,8 @@ class LiveSession:
             match await anext(self._listener):
                 case Stored(event) | Partial(event):
                     return event
-                case AudioChunk(_, _, pcm):
-                    return self._audio_event(pcm)
+                case AudioChunk(_, _, pcm, author):
+                    return self._audio_event(pcm, author)
                 case ReadBack() as gap:
                     self._gap = gap  # kept until it was read: a store that fails now may give it the next time
                 case Failure(exception=exception):
@@ -210,6 +216,10 @@ class LiveSession:
         if self._start is None:
             raise LiveSessionClosed("the live session was not entered: use `async with`")
         return self._start
+
+    @property
+    def _leg_start(self) -> LiveStart:
+        return self._engine.legs.now.start if self._engine is not None else self._started
 
     @property
     def _running(self) -> Engine:
@@ -251,10 +261,10 @@ class LiveSession:
         sent = event.author == USER and event.content is not None and not is_reference(event.content)
         return event.invocation_id == self.invocation_id and (not sent or self._options.yield_user_message)
 
-    def _audio_event(self, pcm: bytes) -> Event:
+    def _audio_event(self, pcm: bytes, author: str) -> Event:
         blob = Blob(data=pcm, mime_type=f"audio/pcm;rate={OUTPUT_HZ}")
         return Event(
-            author=self.agent.name,
+            author=author,
             invocation_id=self.invocation_id,
             timestamp=self._clock.wall(),
             content=model_content([Part(inline_data=blob)]),

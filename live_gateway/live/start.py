@@ -14,6 +14,7 @@ from live_gateway.live.items import Notice
 from live_gateway.models.live import History, LiveModel
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.sessions.base import SessionService
+from live_gateway.tools.base import Effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,10 @@ class LiveStart:
     """What the runner found out before the connection opens.
 
     instruction: makes the system instruction, templates filled, once the run's state delta is stored. history: what was said before, as it
-    is stored when asked for. continues: the invocation that said the newest of it. early_exit: a plugin's answer instead of the agent.
+    is stored when asked for. at: the same for another agent of the tree. continues: the invocation that said the newest of the history.
+    early_exit: a plugin's answer instead of the agent. rest: who goes on after it, in a sequence. handed_over: whether another agent
+    had the session before. watched: whether any agent's `after_model` is to see answers. effects: what each tool
+    of the tree does, by name.
     """
 
     invocation: InvocationContext
@@ -31,8 +35,13 @@ class LiveStart:
     sessions: SessionService
     instruction: Callable[[], Awaitable[str]]
     history: Callable[[], Awaitable[History]]
+    at: Callable[[LlmAgent], LiveStart]
     continues: str | None = None
     early_exit: Content | None = None
+    rest: tuple[LlmAgent, ...] = ()
+    handed_over: bool = False
+    watched: bool = False
+    effects: Mapping[str, Effect] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from live_gateway.agents.llm import LlmAgent
 from live_gateway.content import FunctionDeclaration, FunctionResponse, FunctionResponseScheduling
 from live_gateway.errors import LiveSessionClosed, PluginError, ToolError
 from live_gateway.events import EventActions
-from live_gateway.live.items import ToolFinished
+from live_gateway.live.items import ToolFinished, ToolRunning
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.plugins.tool_call import StreamHooks, is_not_the_tools
 from live_gateway.telemetry import get_logger
@@ -70,10 +70,15 @@ class _Stream:
 
 
 class Streams:
-    """All streams of one live session. show: takes the immediate notices."""
+    """All streams of one agent in a live session. show: takes the immediate notices."""
 
     def __init__(
-        self, agent: LlmAgent, invocation: InvocationContext, chain: PluginChain, show: Callable[[ToolFinished], None], outlet: Outlet
+        self,
+        agent: LlmAgent,
+        invocation: InvocationContext,
+        chain: PluginChain,
+        show: Callable[[ToolRunning | ToolFinished], None],
+        outlet: Outlet,
     ) -> None:
         self._agent = agent
         self._invocation = invocation
@@ -91,6 +96,7 @@ class Streams:
 
     async def run_tool(self, tool: Tool, args: dict[str, Any], context: ToolContext) -> Any:
         """How a tool is run in live: one that streams is only prepared, and answered with its status."""
+        self._show(ToolRunning(context.call_id))
         if isinstance(tool, StopStreaming):
             name = tool.function_name(args)
             return stopped(name, await self._stop(name))
@@ -221,12 +227,8 @@ class Streams:
         self._outlet.tell_last(stream.response(payload, more=False, scheduling="SILENT"))
 
 
-def live_declarations(agent: LlmAgent) -> tuple[FunctionDeclaration, ...]:
-    """What a live model is told of the agent's tools: it need not wait for one that streams."""
-    return tuple(_declaration(tool) for tool in agent.toolbox.values())
-
-
-def _declaration(tool: Tool) -> FunctionDeclaration:
+def live_declaration(tool: Tool) -> FunctionDeclaration:
+    """What a live model is told of a tool: it need not wait for one that streams."""
     declaration = tool.declaration
     return FunctionDeclaration(**{**dict(declaration), "behavior": "NON_BLOCKING"}) if isinstance(tool, Streaming) else declaration
 

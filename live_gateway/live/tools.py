@@ -13,9 +13,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
-from live_gateway.agents.context import InvocationContext, ToolContext
+from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.confirmation import Decision
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part
@@ -27,7 +26,7 @@ from live_gateway.live.streams import Outlet, Streams
 from live_gateway.plugins.chain import PluginChain
 from live_gateway.plugins.tool_call import ToolOutcome, call_tool, carry_out, failure_of, merge_outcomes
 from live_gateway.telemetry import get_logger
-from live_gateway.tools.base import Interruptible, Tool
+from live_gateway.tools.base import Interruptible
 
 log = get_logger(__name__)
 
@@ -65,7 +64,7 @@ class _Batch:
 
 
 class LiveTools:
-    """The tool calls of one live session.
+    """The tool calls of one agent in a live session.
 
     show: takes the immediate notices. answered: takes each finished message of calls. Both are called on the loop and do not wait.
     """
@@ -88,13 +87,14 @@ class LiveTools:
         self._alive: set[asyncio.Task[None]] = set()
         self._seen: dict[str, None] = {}
         self._pending: dict[str, FunctionCall] = {}
+        self._cancelled_claims: set[str] = set()
         self._streams = Streams(agent, invocation, chain, show, outlet)
         self.approvals = Approvals(agent.name, invocation.invocation_id, Outs(self._cancelled_waiting, self._decided_elsewhere))
         self._group: asyncio.TaskGroup
 
     def long_running(self, call: FunctionCall) -> bool:
         """Whether the call's final answer comes later, from outside."""
-        tool = self._agent.toolbox.get(call.name or "")
+        tool = self._agent.find_tool(self._invocation, call.name)
         return tool is not None and tool.long_running
 
     def fresh(self, calls: Sequence[FunctionCall]) -> tuple[FunctionCall, ...]:
@@ -160,6 +160,10 @@ class LiveTools:
             if call_id in self._pending:
                 self._cancelled_waiting(self._pending.pop(call_id))
 
+    def cancel_pending(self) -> None:
+        """Nobody will ask for the answers that were to come from outside: the calls are recorded as cancelled."""
+        self.cancel(list(self._pending))
+
     def cancel_all(self) -> list[asyncio.Task[None]]:
         """The session ends: whatever is not done is recorded as cancelled. The tasks that are still ending."""
         for batch in list(self._batches):
@@ -180,26 +184,21 @@ class LiveTools:
         return tuple(claimed)
 
     def give_back(self, calls: Sequence[FunctionCall]) -> None:
-        """The answers did not reach the model: these calls wait again."""
-        self._pending.update((call.id or "", call) for call in calls)
+        """The answers did not reach the model: these calls wait again, but for those that were cancelled meanwhile."""
+        self._pending.update((call.id or "", call) for call in calls if call.id not in self._cancelled_claims)
 
     async def _run(self, batch: _Batch, call: FunctionCall) -> None:
         try:
             if batch.decision is None:
-                outcome = await call_tool(self._chain, self._agent, self._invocation, call, self._run_tool)
+                outcome = await call_tool(self._chain, self._agent, self._invocation, call, self._streams.run_tool)
             else:
-                outcome = await carry_out(self._chain, self._agent, self._invocation, batch.decision, self._run_tool)
+                outcome = await carry_out(self._chain, self._agent, self._invocation, batch.decision, self._streams.run_tool)
         except PluginError as error:  # the model still gets its answer
             outcome = failure_of(call, str(error))
         except Exception as error:  # a defect of ours must cost one call and not the session
             log.error("call_failed", error, tool=call.name, agent=self._agent.name)
             outcome = failure_of(call, f"the tool {call.name!r} could not be run ({type(error).__name__})")
         self._finish(batch, call, outcome)
-
-    async def _run_tool(self, tool: Tool, args: dict[str, Any], context: ToolContext) -> Any:
-        """A tool begins, all that may keep it from that being past."""
-        self._show(ToolRunning(context.call_id))
-        return await self._streams.run_tool(tool, args, context)
 
     def _cancel(self, batch: _Batch, call: FunctionCall) -> None:
         """Of a message that was not answered yet. What is done stays in the record as it is, and is not told to the model."""
@@ -244,6 +243,8 @@ class LiveTools:
             outcome = replace(outcome, response=None, asks=None)
         outcome = self._continued(batch, self._askable(batch, outcome))
         batch.outcomes[call_id] = outcome
+        if call_id in batch.cancelled and call_id not in self._pending and self.long_running(call):
+            self._cancelled_claims.add(call_id)
         if outcome.status == "error" or outcome.asks is not None:
             self._pending.pop(call_id, None)
         self._show_outcome(batch, outcome)
@@ -280,12 +281,12 @@ class LiveTools:
 
     def _show_call(self, call: FunctionCall, hint: str | None = None) -> None:
         """hint: what a person is asked, where one is asked."""
-        tool = self._agent.toolbox.get(call.name or "")
+        tool = self._agent.find_tool(self._invocation, call.name)
         effect = tool.effect if tool is not None else "read"
         self._show(ToolStarted(call.id or "", call.name or "", dict(call.args or {}), effect, hint is not None, hint or ""))
 
     def _interruptible(self, call: FunctionCall) -> bool:
-        tool = self._agent.toolbox.get(call.name or "")
+        tool = self._agent.find_tool(self._invocation, call.name)
         return isinstance(tool, Interruptible) and tool.cancel_on_interrupt
 
     def _continued(self, batch: _Batch, outcome: ToolOutcome) -> ToolOutcome:

@@ -86,7 +86,7 @@ class Turns:
         self._marked = False  # whether the newest answer's interruption is on record
         self._time = AnswerTime()
         self._state: SpeakingState = "listening"
-        self._playing = False
+        self.playing = False  # whether the user hears an answer now
 
     @property
     def turn(self) -> int:
@@ -102,11 +102,6 @@ class Turns:
     def dropping(self) -> bool:
         """Whether what the model sends belongs to an answer that was interrupted on our side."""
         return self._dropping
-
-    @property
-    def response(self) -> int:
-        """Number of the newest response; 0 before the first."""
-        return self._last_response
 
     @property
     def making(self) -> int:
@@ -218,6 +213,13 @@ class Turns:
             self._marked = True
         self._dropping = False
 
+    def handed_over(self, now: float, *, talking: bool) -> None:
+        """Another agent goes on, and is to speak; what was made plays on. talking: by push to talk, which does not end with the agent."""
+        self._complete()
+        self._dropping, self._tools_running = False, 0
+        self._user_speaking = self._user_speaking and talking
+        self._awaiting_answer = not self._user_speaking
+
     # Time and end.
 
     def tick(self, now: float) -> None:
@@ -294,8 +296,8 @@ class Turns:
 
     def _settle(self) -> None:
         speaking = bool(self._playback.running)
-        if speaking != self._playing:
-            self._playing = speaking
+        if speaking != self.playing:
+            self.playing = speaking
             self._effects.append(PlayingChanged(speaking))
         if (state := self._derive_state(speaking)) != self._state:
             self._state = state

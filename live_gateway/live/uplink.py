@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from live_gateway.cancellation import foreign_code
 from live_gateway.errors import LiveSessionClosed, NotDelivered
-from live_gateway.models.live import INPUT_HZ, LiveConnection, TakesAudioAtOnce
+from live_gateway.models.live import INPUT_HZ, TakesAudioAtOnce
 
 MAX_AUDIO_SAMPLES = 2 * INPUT_HZ
 MAX_COMMANDS = 256
@@ -23,6 +23,12 @@ RESERVED = 256
 COMMAND_DEADLINE_S = 5.0
 
 Action: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class _TakesAudio(Protocol):
+    """What is needed of a connection, beside what actions know of it."""
+
+    async def send_audio(self, pcm: bytes) -> None: ...
 
 
 class _Command:
@@ -43,19 +49,17 @@ class _Command:
 
 
 class Uplink:
-    """The queue to the model. `run` is the one task that sends; it ends when the uplink is closed.
+    """The queue to the model. `release` says where it goes; `run` is then the one task that sends, until it is closed or held."""
 
-    take_audio: takes audio at once, or says that it cannot.
-    """
-
-    def __init__(self, send_audio: Callable[[bytes], Awaitable[None]], take_audio: Callable[[bytes], bool] = lambda pcm: False) -> None:
-        self._send_audio = send_audio
-        self._take_audio = take_audio
+    def __init__(self) -> None:
+        self._connection: _TakesAudio | None = None
+        self._take_audio: Callable[[bytes], bool] = _cannot
         self._queue: deque[bytes | _Command] = deque()
         self._waiting_samples = 0
         self._commands = 0
         self._waiting: asyncio.Future[None] | None = None
         self._closed = False
+        self._held = False
         self._dropped = 0
 
     @property
@@ -110,19 +114,32 @@ class Uplink:
                 self._forget(command)
 
     async def run(self) -> None:
-        """Send what is queued until the uplink is closed. An exception of a command goes to whoever waits for it; audio's ends the task."""
+        """Send what is queued until closed or held. An exception of a command goes to whoever waits for it; audio's ends the task."""
+        connection = self._connection
+        assert connection is not None, "released before"
         with foreign_code("sending audio"):
-            while not self._closed:
+            while not self._closed and not self._held:
                 if not self._queue:
                     await self._wait()
                     continue
                 entry = self._queue.popleft()
                 if isinstance(entry, bytes):
                     self._waiting_samples -= len(entry) // 2
-                    await self._send_audio(entry)
+                    await connection.send_audio(entry)
                 else:
                     self._commands -= 1
                     await self._run_command(entry)
+
+    def hold(self) -> None:
+        """Begin nothing more: what is queued waits, and `run` ends after what it is sending."""
+        self._held = True
+        self._wake()
+
+    def release(self, connection: _TakesAudio) -> None:
+        """Let what waits go to this connection, once `run` is called."""
+        self._held = False
+        self._connection = connection
+        self._take_audio = connection.take_audio if isinstance(connection, TakesAudioAtOnce) else _cannot
 
     def close(self) -> None:
         """Take and send no more. Whoever waits gets `NotDelivered`."""
@@ -186,7 +203,5 @@ class Uplink:
         return False
 
 
-def uplink_to(connection: LiveConnection) -> Uplink:
-    """The uplink of a connection, by its shorter way for audio if it has one."""
-    at_once = (connection.take_audio,) if isinstance(connection, TakesAudioAtOnce) else ()
-    return Uplink(connection.send_audio, *at_once)
+def _cannot(_pcm: bytes) -> bool:
+    return False

@@ -170,7 +170,7 @@ class _Call:
         self.error: str | None = None
 
     async def answer(self) -> dict[str, Any] | None:
-        tool = self._agent.toolbox.get(self._name)
+        tool = self._agent.find_tool(self._context.invocation, self._name)
         if tool is None:
             return await self.failed(None, self._unknown())
         try:
@@ -249,7 +249,10 @@ class _Call:
             return {"error": self.error}
 
     def _unknown(self) -> ToolError:
-        names = ", ".join(self._agent.toolbox) or "none"
+        invocation = self._context.invocation
+        if (refusal := invocation.overlay.refusals.get(self._name)) is not None:
+            return ToolError(refusal)
+        names = ", ".join(tool.name for tool in self._agent.tools_in(invocation)) or "none"
         return ToolError(f"tool {self._name!r} not found. Available tools: {names}. Check the spelling, or answer without a tool.")
 
 

@@ -6,21 +6,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from live_gateway.agents.base import Agent
 from live_gateway.agents.config import RunConfig
 from live_gateway.agents.context import InvocationContext
-from live_gateway.agents.llm import LlmAgent
 from live_gateway.agents.services import ArtifactAccess, MemoryAccess
 from live_gateway.artifacts.base import ArtifactService
 from live_gateway.confirmation import Decision
 from live_gateway.content import Content
-from live_gateway.errors import AgentError, ConfigurationError
+from live_gateway.errors import AgentError
 from live_gateway.events import Event, new_invocation_id, replace
-from live_gateway.flow.agent_turn import agent_starter, start_turn
+from live_gateway.flow.agent_turns import agent_starter, start_turns
 from live_gateway.flow.closing import close, has_ended
 from live_gateway.memory.base import MemoryService
 from live_gateway.plugins.chain import PluginChain
-from live_gateway.runner.history import Caller
 from live_gateway.runner.message import keep_temporary, store_message
 from live_gateway.runner.recent import RecentSessions
 from live_gateway.runner.stream import Ending
@@ -102,7 +99,7 @@ class TextRun:
             answer: Content | None = await self._parts.chain.first("before_run", invocation)
             if answer is not None:
                 return await self._answer_instead(invocation, answer)
-            self._turn = start_turn(invocation, self._parts.chain)
+            self._turn = start_turns(invocation, self._parts.chain)
             self._place = "agent"
         if self._place == "agent" and self._turn is not None:
             return await self._from_agent(invocation, self._turn)
@@ -137,13 +134,14 @@ class TextRun:
             app_name=parts.app_name,
             user_id=request.user_id,
             session=session,
-            agent=_choose(parts.tree, session, caller),
+            agent=parts.tree.choose(session.events, caller.agent if caller is not None else None),
             invocation_id=caller.invocation_id if caller is not None and caller.invocation_id else new_invocation_id(),
             user_content=request.message,
             run_config=request.config,
             artifacts=parts.artifact_access(request.user_id, request.session_id),
             memory=parts.memory_access(request.user_id),
             start=agent_starter(parts.chain),
+            overlays=parts.tree.overlays,
         )
         said = await store_message(invocation, parts.chain, parts.sessions, request.state_delta, history.open_scope, history.questions)
         return invocation, said
@@ -192,16 +190,3 @@ def _check_agents(tree: AgentTree, decisions: Sequence[Decision]) -> None:
     for decision in decisions:
         if tree.find(decision.question.agent) is None:
             raise AgentError(f"agent {decision.question.agent!r}, which asked about {decision.question.call.name!r}, is not here any more")
-
-
-def _choose(tree: AgentTree, session: Session, caller: Caller | None) -> Agent:
-    """Who answers. Raises `ConfigurationError` where the root is an LLM agent that does not chat."""
-    root = tree.root
-    if not isinstance(root, LlmAgent):
-        return root
-    if root.mode not in (None, "chat"):
-        raise ConfigurationError(f"root agent {root.name!r} must be a chat LlmAgent, but has mode {root.mode!r}")
-    if any(isinstance(child, LlmAgent) and child.mode == "task" for child in root.sub_agents):
-        return root
-    asked = tree.find(caller.agent) if caller is not None else None
-    return asked if asked is not None else tree.pick(session.events)

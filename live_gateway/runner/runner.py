@@ -6,6 +6,7 @@ A runner serves any number of runs at once and changes none of what it was given
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +29,7 @@ from live_gateway.plugins.chain import PluginChain
 from live_gateway.runner.recent import RecentSessions
 from live_gateway.runner.run import RunParts, RunRequest, TextRun
 from live_gateway.runner.stream import RunStream
-from live_gateway.runner.tree import AgentTree
+from live_gateway.runner.tree import AgentTree, live_agents
 from live_gateway.sessions.base import Session, SessionService
 from live_gateway.telemetry import get_logger
 
@@ -146,11 +147,7 @@ class Runner:
 
     async def _begin_live(self, user_id: str, session_id: str, options: LiveOptions) -> LiveStart:
         session = await self._open_session(user_id, session_id)
-        agent = self._tree.pick(session.events)
-        if not isinstance(agent, LlmAgent):
-            raise ConfigurationError(f"agent {agent.name!r} cannot hold a live session: it is no LlmAgent")
-        if agent.live_model is None:
-            raise ModelUnavailable(f"agent {agent.name!r} has no live_model")
+        agent, *rest = live_agents(self._tree.choose(session.events))
         invocation = InvocationContext(
             app_name=self.app_name,
             user_id=user_id,
@@ -160,8 +157,20 @@ class Runner:
             run_config=options.config,
             artifacts=self._parts.artifact_access(user_id, session_id),
             memory=self._parts.memory_access(user_id),
+            overlays=self._tree.live_overlays,
         )
         early_exit = await self._before_run(invocation)
+        start = self._live_start(invocation, agent)
+        return replace(start, rest=tuple(rest), continues=continued(invocation, agent), early_exit=early_exit)
+
+    def _live_start(self, invocation: InvocationContext, agent: LlmAgent) -> LiveStart:
+        """What this agent starts with in a live session."""
+        if agent.live_model is None:
+            raise ModelUnavailable(f"agent {agent.name!r} has no live_model")
+
+        def at(other: LlmAgent) -> LiveStart:
+            return replace(self._live_start(replace(invocation, agent=other, delta={}), other), handed_over=True)
+
         return LiveStart(
             invocation=invocation,
             agent=agent,
@@ -170,8 +179,9 @@ class Runner:
             sessions=self.session_service,
             instruction=partial(instruction_of, invocation, agent),
             history=partial(live_history, invocation, agent),
-            continues=continued(invocation, agent),
-            early_exit=early_exit,
+            at=at,
+            watched=self._tree.watched or self._chain.has("after_model"),
+            effects=self._tree.effects,
         )
 
     async def _before_run(self, invocation: InvocationContext) -> Content | None:

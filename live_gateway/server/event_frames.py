@@ -33,8 +33,8 @@ class EventFrames:
     def frames(self, item: LiveItem, now_ms: float) -> list[str | bytes]:
         """The item as the client sees it. now_ms: epoch milliseconds."""
         match item:
-            case AudioChunk(_, _, pcm):
-                return [self._audio(pcm, now_ms)]
+            case AudioChunk(_, _, pcm, author):
+                return [self._audio(pcm, author, now_ms)]
             case Stored(event) | Partial(event):
                 return [encode(self._view(event))]
             case Relay(frame):
@@ -46,8 +46,8 @@ class EventFrames:
             case _:
                 return []  # what the stored events say too
 
-    def _audio(self, pcm: bytes, now_ms: float) -> str:
-        event = Event(author=self._agent, invocation_id=self._invocation_id, timestamp=now_ms / 1000)
+    def _audio(self, pcm: bytes, author: str, now_ms: float) -> str:
+        event = Event(author=author or self._agent, invocation_id=self._invocation_id, timestamp=now_ms / 1000)
         data = {"inlineData": {"data": self._base64(pcm).decode(), "mimeType": f"audio/pcm;rate={OUTPUT_HZ}"}}
         return encode({"content": {"parts": [data], "role": "model"}} | event_view(event))
 

@@ -226,7 +226,6 @@ class LiveSocket:
 
     def _welcome(self, hello: Hello, live: LiveSession) -> None:
         session = live.session
-        effects = {name: tool.effect for name, tool in live.agent.toolbox.items()}
         self._downlink.say(
             welcome(
                 session=session.id,
@@ -237,7 +236,7 @@ class LiveSocket:
                 features=FEATURES,
             )
         )
-        self._downlink.follow(live, Outgoing(session.id, effects, events="events" in hello.caps))
+        self._downlink.follow(live, Outgoing(session.id, live.effects, events="events" in hello.caps))
         log.info("live_opened", session=session.id, app=session.app_name, agent=live.agent.name, model=live.model_name)
 
     def _notice(self, item: Notice) -> None:

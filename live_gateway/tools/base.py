@@ -14,6 +14,11 @@ Effect = Literal["read", "write"]
 class ToolCallContext(Protocol):
     """What a running tool may reach; `live_gateway.agents.context.ToolContext` implements it."""
 
+    transfer_to_agent: str | None
+    """Name of the agent that is to go on once this call was answered, if another one is."""
+    end_of_agent: bool
+    """Whether the agent is done with its part of a sequence once this call was answered."""
+
     @property
     def state(self) -> MutableMapping[str, Any]:
         """The session's state; what a tool writes is readable at once by later tools and stored with the tool's response event."""

@@ -110,5 +110,11 @@ def test_missing_attribute_names_the_agents_that_are_there(tmp_path: Path) -> No
 
 def test_an_attribute_of_the_wrong_type(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(GOOD)
-    assert failure("mine.py:number") == "mine.py:number is a value of type int, not an LlmAgent"
-    assert failure("mine.py:LlmAgent") == "mine.py:LlmAgent is the class LlmAgent, not an LlmAgent"
+    assert failure("mine.py:number") == "mine.py:number is a value of type int, neither an LlmAgent nor a SequentialAgent"
+    assert failure("mine.py:LlmAgent") == "mine.py:LlmAgent is the class LlmAgent, neither an LlmAgent nor a SequentialAgent"
+
+
+def test_a_sequence_is_an_agent_too(tmp_path: Path) -> None:
+    more = "from live_gateway.agents.sequential import SequentialAgent\nsteps = SequentialAgent(name='steps', sub_agents=[agent, other])\n"
+    (tmp_path / "mine.py").write_text(GOOD + more)
+    assert load_agent("mine.py:steps").name == "steps"

@@ -7,8 +7,11 @@ import sys
 import pytest
 
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.agents.sequential import SequentialAgent
 from live_gateway.cli import local_voice
+from live_gateway.cli.live_model import with_live_model
 from live_gateway.cli.local_voice import TextOnlyModel, how_to_install, missing_voice, needs_voice, with_live_models
+from live_gateway.cli.text_model import with_text_models
 from live_gateway.content import user_content
 from live_gateway.models.cascade import CascadeLiveModel
 from live_gateway.models.keyword import KeywordModel
@@ -73,3 +76,17 @@ async def test_without_the_voice_typed_messages_are_answered_in_writing(modality
     words = "".join(message.text for message in received if isinstance(message, TextOut | Transcript))
     assert words == "Fine, thanks."
     assert not any(isinstance(message, AudioOut) for message in received)
+
+
+async def test_the_agents_of_a_sequence_get_what_the_machine_has() -> None:
+    text, live = KeywordModel(), ScriptedLiveModel()
+    first, second = LlmAgent(name="first"), LlmAgent(name="second", live_model=live, model=text)
+    steps = SequentialAgent(name="steps", sub_agents=[first, second])
+    assert needs_voice(steps)
+    for served in (with_live_models(steps, MISSING), with_live_model(steps, live), with_text_models(steps, text)):
+        a, b = served.sub_agents
+        assert isinstance(a, LlmAgent)
+        assert isinstance(b, LlmAgent)
+        assert a.live_model is not None or a.model is text
+        assert (b.live_model, b.model) == (live, text)
+    assert (first.live_model, first.model) == (None, None)

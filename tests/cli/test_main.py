@@ -104,7 +104,7 @@ def test_talk_to_nobody_as_json(capsys: pytest.CaptureFixture[str], unused_port:
     [
         (["serve", "no_such_module_here:agent"], "there is no module"),
         (["serve", "no/such/file.py:agent"], "there is no file"),
-        (["serve", "live_gateway.demo:INSTRUCTION"], "is a value of type str, not an LlmAgent"),
+        (["serve", "live_gateway.demo:INSTRUCTION"], "is a value of type str, neither an LlmAgent nor a SequentialAgent"),
         (["serve", "live_gateway.demo:nothing"], "has no attribute 'nothing'; it has the agent agent"),
         (["serve", "--store", "mysql://here"], "session stores are memory://, sqlite:///file and postgresql://..."),
         (["serve", "--port", "70000"], "--port: input should be less than or equal to 65535"),

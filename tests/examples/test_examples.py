@@ -17,7 +17,10 @@ from typing import Any
 
 import pytest
 
+from live_gateway.agents.config import LiveRunConfig
 from live_gateway.agents.llm import LlmAgent
+from live_gateway.cli.local_voice import with_live_models
+from live_gateway.cli.text_model import with_text_models
 from live_gateway.content import FunctionCall, FunctionResponse, Part, function_responses, user_content
 from live_gateway.errors import ModelUnavailable
 from live_gateway.events import Event
@@ -27,10 +30,12 @@ from live_gateway.models.cascade import CascadeLiveModel
 from live_gateway.models.keyword import KeywordModel
 from live_gateway.models.live import LiveSetup
 from live_gateway.runner import Runner
+from live_gateway.testing import steps
 from live_gateway.testing.fake_gemini import FakeGemini
 from live_gateway.testing.gemini_steps import expect_text, say
+from live_gateway.testing.scripted_live import ScriptedLiveModel
 from live_gateway.testing.scripted_model import ScriptedModel
-from live_gateway.voice.local import available
+from live_gateway.voice.local import Availability, available
 from tests.support.approvals import answer, questions, results
 from tests.support.cascade_talk import play, talk_to
 from tests.support.docs import DOCS, ROOT, blocks, pages
@@ -313,3 +318,51 @@ async def answer_of(agent: LlmAgent) -> str:
     finally:
         model: Any = agent.model
         await model.aclose()
+
+
+# Several agents.
+
+
+async def test_the_desk_hands_over_to_who_knows_about_orders() -> None:
+    desk: LlmAgent = load("helpdesk").agent
+    orders, returns = desk.sub_agents
+    assert isinstance(orders, LlmAgent)
+    transfer = FunctionCall(id="t-1", name="transfer_to_agent", args={"agent_name": "orders"})
+    look = FunctionCall(id="c-1", name="find_order", args={"number": 7})
+    with ScriptedModel([transfer]) as of_desk, ScriptedModel([look, "It is on its way."]) as of_orders:
+        agent = replace(desk, model=of_desk, sub_agents=[replace(orders, model=of_orders), returns])
+        async with Runner.in_memory("desk", agent).run(user_id="u", session_id="s", message=user_content("where is order 7?")) as events:
+            said = [(event.author, event.text) async for event in events if event.text]
+    assert said == [("orders", "It is on its way.")]
+
+
+@pytest.mark.virtual_time
+async def test_the_intake_asks_first_and_confirms_then() -> None:
+    intake = load("intake").agent
+    done: list[steps.Step] = [steps.call("task_completed", id="d-1"), steps.hang()]
+    scripts: list[list[steps.Step]] = [[steps.say("Who are you?"), *done], [steps.say("We call back."), *done]]
+    models = [ScriptedLiveModel(script) for script in scripts]
+    agents = [replace(agent, live_model=model) for agent, model in zip(intake.sub_agents, models, strict=True)]
+    async with Runner.in_memory("intake", replace(intake, sub_agents=agents)).run_live(user_id="u", session_id="s") as live:
+        said = [event.transcription.text async for event in live if event.transcription and not event.partial]
+    assert said == ["Who are you?", "We call back."]
+
+
+async def test_the_rules_hand_over_once_and_answer_then() -> None:
+    desk: LlmAgent = with_text_models(load("helpdesk").agent, KeywordModel())
+    async with Runner.in_memory("desk", desk).run(user_id="u", session_id="s", message=user_content("where is order 7?")) as events:
+        said = [(event.author, event.text) async for event in events if event.text]
+    assert said == [("orders", "Order 7 left the warehouse yesterday.")]
+
+
+@pytest.mark.virtual_time
+async def test_the_rules_do_so_in_a_live_session_too() -> None:
+    desk = with_live_models(load("helpdesk").agent, Availability(("voice",), ()))
+    async with Runner.in_memory("desk", desk).run_live(user_id="u", session_id="s", config=LiveRunConfig(modality="TEXT")) as live:
+        await live.send(user_content("where is order 7?"))
+        said: list[tuple[str, str]] = []
+        async for event in live:
+            said += [(event.author, event.text)] if event.text and not event.partial else []
+            if event.turn_complete and event.author == "orders":
+                break
+    assert said == [("orders", "Order 7 left the warehouse yesterday.")]

@@ -76,3 +76,16 @@ def test_a_session_is_continued_only_by_the_agent_that_spoke_last() -> None:
     assert continued(on(heard("q"), spoke("a"), spoke("b", author="other")), AGENT) is None
     assert continued(on(heard("q"), spoke("a", author="other")), AGENT) is None
     assert continued(on(), AGENT) is None
+
+
+# contract: LIVE-18, LIVE-21
+# report: A16
+async def test_words_of_another_agent_in_this_live_session_mean_that_it_handed_over() -> None:
+    def by(invocation_id: str) -> Event:
+        answer = FunctionResponse(id="t", name="transfer_to_agent", response={})
+        content = Content(role="user", parts=[Part(function_response=answer)])
+        return Event(author="desk", invocation_id=invocation_id, content=content)
+
+    assert (await told(heard("q"), by("e-9")))[1]
+    assert not (await told(heard("q"), by("e-1")))[1]
+    assert not (await told(heard("q"), by("e-9"), spoke("a")))[1]

@@ -21,7 +21,7 @@ from live_gateway.errors import (
     UpstreamLost,
 )
 from live_gateway.events import Event
-from live_gateway.live import engine, uplink
+from live_gateway.live import leg, uplink
 from live_gateway.live.items import Failure, LiveItem, Stored
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import ContentOut, ToolCallsCancelled, Transcript, TurnComplete
@@ -179,7 +179,7 @@ async def test_only_a_refusal_by_the_model_is_safe_to_send_again(error: Exceptio
 
 # contract: LIVE-01, PLUG-06
 async def test_a_connection_that_fails_while_it_is_given_up_does_not_hide_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "OPEN_S", 2.0)
+    monkeypatch.setattr(leg, "OPEN_S", 2.0)
     model = PuppetModel(opens_in_s=100, leaving=Leaving(error=OSError("already closed")))
     with pytest.raises(SetupTimeout):
         async with go_live(live_runner(model)):

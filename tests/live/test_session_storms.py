@@ -83,3 +83,20 @@ def test_where_nothing_fails_everything_is_recorded(storm: list[Gust], ending: s
     seen = run(weather(storm, ending, with_plugin=with_plugin, listens=True))
     check(seen)
     assert [event.id for event in seen.sessions.appends] == [event.id for event in seen.kept]
+
+
+moves: st.SearchStrategy[Gust] = st.one_of(
+    st.tuples(st.just("transfer"), st.sampled_from(["other", "agent"])),
+    st.tuples(st.just("transfer"), st.sampled_from(["other", "agent"])),
+    st.tuples(st.just("opening"), st.sampled_from([0.0, 0.3, 2.0, 30.0])),
+    gusts,
+)
+
+
+# contract: LIVE-17, LIVE-21, LIVE-23, LIVE-24, PLUG-06
+# report: A58
+@STORM
+@given(st.lists(moves, max_size=20), st.sampled_from(["close", "leave", "raise", "cancelled"]), st.booleans())
+def test_the_same_holds_while_the_session_moves_from_one_agent_to_the_other(storm: list[Gust], ending: str, with_plugin: bool) -> None:
+    note(f"{storm}, then {ending}; plugin: {with_plugin}")
+    check(run(weather(storm, ending, with_plugin=with_plugin, listens=True)))

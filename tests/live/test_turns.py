@@ -50,6 +50,41 @@ def test_a_response_begins_with_its_first_audio_and_ends_after_its_duration_and_
     assert turns.deadline() is None
 
 
+# contract: LIVE-21
+def test_what_one_agent_made_plays_on_while_the_next_one_begins_to_think() -> None:
+    turns = Turns(marks=False)
+    turns.audio(2 * SECOND, 0.0)
+    turns.tools_started(1, 0.0)
+    turns.handed_over(0.1, talking=False)
+    effects = turns.take()
+    assert of_kind(effects, ResponseAudioEnd) == [ResponseAudioEnd(1, 2 * SECOND)]
+    assert turns.playing
+    assert turns.audio(SECOND, 0.5) == (2, 0)
+    turns.generation_complete(0.6)
+    turns.tick(4.0)
+    assert [ended.response for ended in of_kind(turns.take(), ResponseEnded)] == [1, 2]
+
+
+# contract: LIVE-21
+def test_an_answer_that_was_interrupted_before_a_transfer_is_not_waited_for() -> None:
+    turns = Turns(marks=False)
+    turns.audio(SECOND, 0.0)
+    turns.typed(0.1)
+    assert turns.dropping
+    turns.handed_over(0.2, talking=False)
+    assert turns.audio(SECOND, 0.3) == (2, 0)
+
+
+# contract: LIVE-21
+def test_speech_ends_with_the_agent_that_heard_it_unless_a_button_is_held() -> None:
+    for talking, state in ((False, "thinking"), (True, "user_speaking")):
+        turns = Turns(marks=False)
+        turns.speech_started(0.0)
+        turns.handed_over(0.1, talking=talking)
+        turns.take()
+        assert turns.state == state
+
+
 def test_a_listener_with_marks_ends_a_response_when_it_is_drained() -> None:
     turns = Turns(marks=True)
     spoken_answer(turns, 2.0, now=0.0)

@@ -18,7 +18,7 @@ class Wire:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def audio(self, pcm: bytes) -> None:
+    async def send_audio(self, pcm: bytes) -> None:
         await self.gate.wait()
         self.sent.append(pcm)
 
@@ -27,9 +27,15 @@ class Wire:
         self.sent.append(text)
 
 
+def uplink_to(wire: Wire) -> Uplink:
+    uplink = Uplink()
+    uplink.release(wire)
+    return uplink
+
+
 async def test_audio_and_commands_keep_their_order() -> None:
     wire = Wire()
-    uplink = Uplink(wire.audio)
+    uplink = uplink_to(wire)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(uplink.run())
         uplink.push_audio(b"\x01\x00")
@@ -43,7 +49,7 @@ async def test_audio_and_commands_keep_their_order() -> None:
 
 async def test_beyond_two_seconds_the_oldest_audio_is_dropped_and_counted_and_nothing_else() -> None:
     wire = Wire()
-    uplink = Uplink(wire.audio)
+    uplink = uplink_to(wire)
     uplink.push_audio(b"\x00\x00" * 1600)
     uplink.post(lambda: wire.text("kept"))
     for _ in range(20):
@@ -64,7 +70,7 @@ async def test_the_error_of_a_command_goes_to_whoever_waits_for_it() -> None:
         raise UpstreamLost("gone")
 
     wire = Wire()
-    uplink = Uplink(wire.audio)
+    uplink = uplink_to(wire)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(uplink.run())
         with pytest.raises(UpstreamLost):
@@ -77,7 +83,7 @@ async def test_the_error_of_a_command_goes_to_whoever_waits_for_it() -> None:
 
 async def test_closing_refuses_what_waits_and_what_comes() -> None:
     wire = Wire()
-    uplink = Uplink(wire.audio)
+    uplink = uplink_to(wire)
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(_refused(uplink, wire))
         await asyncio.sleep(0)
@@ -96,7 +102,7 @@ async def _refused(uplink: Uplink, wire: Wire) -> None:
 
 async def test_a_cancelled_caller_takes_its_message_back() -> None:
     wire = Wire()
-    uplink = Uplink(wire.audio)
+    uplink = uplink_to(wire)
     async with asyncio.TaskGroup() as group:
         caller = group.create_task(uplink.perform(lambda: wire.text("withdrawn")))
         await asyncio.sleep(0)
@@ -111,7 +117,7 @@ async def test_a_cancelled_caller_takes_its_message_back() -> None:
 
 async def test_commands_are_bounded() -> None:
     wire = Wire()
-    uplink = Uplink(wire.audio)
+    uplink = uplink_to(wire)
     for _ in range(MAX_COMMANDS):
         uplink.post(lambda: wire.text("x"))
     with pytest.raises(NotDelivered):
@@ -129,7 +135,7 @@ class WireAtOnce(Wire):
         super().__init__()
         self.free = True
 
-    def take(self, pcm: bytes) -> bool:
+    def take_audio(self, pcm: bytes) -> bool:
         if self.free:
             self.sent.append(pcm)
         return self.free
@@ -137,7 +143,7 @@ class WireAtOnce(Wire):
 
 async def test_audio_goes_at_once_where_nothing_is_under_way_and_never_overtakes_what_is() -> None:
     wire = WireAtOnce()
-    uplink = Uplink(wire.audio, wire.take)
+    uplink = uplink_to(wire)
     uplink.push_audio(b"\x01\x00")  # nobody sends yet: it waits
     assert wire.sent == []
     async with asyncio.TaskGroup() as group:
@@ -162,3 +168,47 @@ async def test_audio_goes_at_once_where_nothing_is_under_way_and_never_overtakes
         uplink.push_audio(b"\x06\x00")
         await running
     assert wire.sent[3:] == ["slow", b"\x03\x00", b"\x04\x00", "end", b"\x05\x00", "last"]
+
+
+# contract: LIVE-21
+async def test_what_comes_while_it_is_held_waits_and_goes_in_order_once_it_is_released() -> None:
+    wire = Wire()
+    uplink = uplink_to(wire)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        await uplink.perform(lambda: wire.text("before"))
+        uplink.hold()
+        await running
+        uplink.push_audio(b"\x01\x00")
+        waiting = group.create_task(uplink.perform(lambda: wire.text("content")))
+        await asyncio.sleep(0)
+        assert wire.sent == ["before"]
+        uplink.release(wire)
+        running = group.create_task(uplink.run())
+        await waiting
+        uplink.close()
+        await running
+    assert wire.sent == ["before", b"\x01\x00", "content"]
+
+
+# contract: LIVE-21
+async def test_holding_lets_what_is_being_sent_end() -> None:
+    wire = Wire()
+    wire.gate.clear()
+    begun = asyncio.Event()
+
+    async def begin() -> None:
+        begun.set()
+        await wire.text("begun")
+
+    uplink = uplink_to(wire)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        sending = group.create_task(uplink.perform(begin))
+        await begun.wait()
+        uplink.post(lambda: wire.text("not begun"))
+        uplink.hold()
+        wire.gate.set()
+        await sending
+        await running
+    assert wire.sent == ["begun"]

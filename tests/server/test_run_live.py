@@ -32,6 +32,7 @@ from live_gateway.testing.steps import (
     say,
 )
 from live_gateway.tools.function import FunctionTool
+from tests.support.families import scripted, transfer
 from tests.support.live_app import CHUNK, app_of, model, runner_of, set_light
 from tests.support.run_live import HERE, blob, in_store, talking, text, until
 from tests.support.running_server import RunningServer
@@ -308,3 +309,15 @@ async def test_an_answer_to_a_call_that_waits_is_taken_once() -> None:
             await client.send(content=answer)
             await client.send(content=answer)
             await client.error("tool_response_not_expected")
+
+
+# contract: LIVE-21
+async def test_after_a_transfer_sound_and_events_are_those_of_the_next_agent() -> None:
+    bills = scripted("bills", [say("Three.", ms=80), hang()])
+    root = scripted("root", [say("I ask.", ms=80, complete=False), *transfer("bills")], sub_agents=[bills])
+    async with RunningServer(create_app(Runner.in_memory("demo", root))) as server, talking(server) as client:
+        await client.until("turnComplete")
+    sound = [event["author"] for event in client.events if "content" in event and "inlineData" in event["content"]["parts"][0]]
+    assert list(dict.fromkeys(sound)) == ["root", "bills"]
+    notices = [event["customMetadata"]["notice"] for event in client.events if "notice" in event.get("customMetadata", {})]
+    assert notices == [{"level": "info", "code": "agent_changed", "params": {"from": "root", "to": "bills"}}]

@@ -42,6 +42,21 @@ class PuppetModel:
     def connection(self) -> PuppetConnection:
         return self.connections[-1]
 
+    @property
+    def taken(self) -> list[LiveMessage]:
+        """What was taken of what it said, over all connections."""
+        return [message for connection in self.connections for message in connection.taken]
+
+    @property
+    def answers(self) -> list[FunctionResponse]:
+        """The answers that it has got, over all connections."""
+        return [answer for connection in self.connections for answer in connection.answers]
+
+    @property
+    def contents(self) -> list[str]:
+        """The messages that it has got, over all connections."""
+        return [text for connection in self.connections for text in connection.contents]
+
     def connect(self, setup: LiveSetup) -> PuppetConnection:
         self.connections.append(PuppetConnection(self, setup))
         return self.connection

@@ -53,6 +53,8 @@ class FakeContext:
     call_id = "fc-1"
     idempotency_key = "s:fc-1"
     confirmation = None
+    transfer_to_agent: str | None = None
+    end_of_agent = False
 
     def __init__(self) -> None:
         self.state = {}

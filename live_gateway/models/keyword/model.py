@@ -6,7 +6,17 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from live_gateway.content import Content, FunctionCall, Part, function_calls, function_responses, model_content, text_of
+from live_gateway.content import (
+    CONTEXT,
+    TRANSFER_TO_AGENT,
+    Content,
+    FunctionCall,
+    Part,
+    function_calls,
+    function_responses,
+    model_content,
+    text_of,
+)
 from live_gateway.models.base import ModelRequest, ModelResponse
 from live_gateway.models.keyword import speech
 from live_gateway.models.keyword.slots import Utterance, fill, fill_one
@@ -69,12 +79,24 @@ class KeywordModel:
 
     async def generate(self, request: ModelRequest) -> AsyncIterator[ModelResponse]:
         """One whole answer: a text, or one call."""
-        decision = decide(request.contents, [known_tool(declaration) for declaration in request.tools])
+        contents = _without_context(request.contents)
+        here_to_stay = len(contents) < len(request.contents)
+        wanted = [tool for tool in request.tools if not (here_to_stay and tool.name == TRANSFER_TO_AGENT)]
+        decision = decide(contents, [known_tool(declaration) for declaration in wanted])
         if isinstance(decision, _Call):
             part = Part(function_call=FunctionCall(name=decision.tool.name, args=decision.args))
         else:
             part = Part(text=decision.text)
         yield ModelResponse(content=model_content([part]), model_version=self.name)
+
+
+def _without_context(contents: Sequence[Content]) -> Sequence[Content]:
+    """The conversation up to what the user said last. What another agent did after that is how it handed over: rules that know no better
+    than that one would only hand back."""
+    end = len(contents)
+    while end > 0 and (parts := contents[end - 1].parts) and parts[0].text == CONTEXT:
+        end -= 1
+    return contents[:end] if end else contents
 
 
 def decide(contents: Sequence[Content], tools: Sequence[KnownTool]) -> _Decision:

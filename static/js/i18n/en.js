@@ -145,6 +145,7 @@ const en = {
   'notice.auth_expiring': 'Your sign-in is about to expire.',
   'notice.duration_limit_near': 'This conversation will soon reach its time limit.',
   'notice.model_stalled': 'The model has not answered for a while.',
+  'notice.agent_changed': '{to} goes on with the conversation.',
   'notice.run_on_session': 'Another program uses this session too.',
   'notice.recording_gap': 'The recording of this call has gaps: the server’s disk is too slow.',
   'notice.recording_stopped': 'This call is no longer recorded: the server’s disk failed.',

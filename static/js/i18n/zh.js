@@ -144,6 +144,7 @@ const zh = {
   'notice.auth_expiring': '您的登录即将过期。',
   'notice.duration_limit_near': '本次对话即将达到时间上限。',
   'notice.model_stalled': '模型有一段时间没有回应。',
+  'notice.agent_changed': '{to} 接手了对话。',
   'notice.run_on_session': '另一个程序也在使用此会话。',
   'notice.recording_gap': '本次通话的录音有缺失：服务器磁盘太慢。',
   'notice.recording_stopped': '本次通话不再录音：服务器磁盘出错。',

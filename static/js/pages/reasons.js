@@ -10,6 +10,7 @@ const NOTICES = {
   auth_expiring: 'notice.auth_expiring',
   duration_limit_near: 'notice.duration_limit_near',
   model_stalled: 'notice.model_stalled',
+  agent_changed: 'notice.agent_changed',
   run_on_session: 'notice.run_on_session',
   recording_gap: 'notice.recording_gap',
   recording_stopped: 'notice.recording_stopped',
