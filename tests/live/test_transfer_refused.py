@@ -9,15 +9,16 @@ import pytest
 
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.content import FunctionCall, Part, model_content, text_of
-from live_gateway.errors import ConfigurationError
+from live_gateway.errors import ConfigurationError, UpstreamLost
 from live_gateway.events import Event, EventActions, replace
 from live_gateway.models.base import ModelResponse
 from live_gateway.models.live import ToolCalls
 from live_gateway.sessions.memory import InMemorySessionService
 from live_gateway.testing import FaultySessionService
-from live_gateway.testing.steps import Step, call, emit, end, expect_tool_responses, hang, say
+from live_gateway.testing.steps import Step, call, emit, end, expect_tool_responses, hang, pause, say
 from tests.support.families import completes, family, hand_over, model_of, scripted, transfer, verified
 from tests.support.live import all_of, go_live, in_short, stored
+from tests.support.puppet_model import Leaving, PuppetModel
 from tests.support.runs import Recorder
 
 pytestmark = pytest.mark.virtual_time
@@ -134,3 +135,28 @@ async def test_in_live_too_a_root_with_tasks_goes_on_and_a_task_is_no_root() -> 
     with pytest.raises(ConfigurationError, match="root agent 'once' must be a chat LlmAgent"):
         async with go_live(family(scripted("once", mode="single_turn"))):
             pass
+
+
+# contract: LIVE-17, LIVE-21
+# report: A58
+async def test_an_answer_that_still_waits_for_the_one_who_was_left_is_dropped_and_costs_nothing() -> None:
+    async def quick() -> str:
+        """Answer at once."""
+        return "quick"
+
+    bills = scripted("bills", [pause(1), say("Three."), end()])
+    puppet = PuppetModel(leaving=Leaving(error=UpstreamLost("gone")))
+    root = LlmAgent(name="root", live_model=puppet, tools=[quick], sub_agents=[bills])
+    async with go_live(family(root)) as live:
+        puppet.connection.sending.gate = asyncio.Event()  # it takes nothing, so the answer waits behind the audio
+        puppet.connection.sending.before = UpstreamLost("closed")
+        live.push_audio(bytes(1280))
+        puppet.connection.say(ToolCalls((FunctionCall(id="c-1", name="quick", args={}),)))
+        puppet.connection.say(ToolCalls((FunctionCall(id="t-1", name="transfer_to_agent", args={"agent_name": "bills"}),)))
+        await asyncio.sleep(0.5)
+        puppet.connection.sending.gate = None
+        got = await all_of(live)
+    assert puppet.connection.answers == []
+    assert not [word for word in in_short(got) if word.startswith("error")]
+    assert 'OUT "Three."' in in_short(got)
+    verified(bills)
