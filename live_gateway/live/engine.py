@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from functools import partial
-from typing import Any
 
 from live_gateway.clock import Clock
 from live_gateway.confirmation import was_decided
@@ -84,9 +82,9 @@ class Engine:
             raise
         self.release_uplink()
         self.legs.now.begin()
-        self.spawn("plugins", self._pipeline.run())
-        self.spawn("store", self._writer.run())
-        self.spawn("audio", self.keepers.run())
+        self.spawn("plugins", self._pipeline.run)
+        self.spawn("store", self._writer.run)
+        self.spawn("audio", self.keepers.run)
 
     async def aclose(self) -> None:
         """Shut down and wait until no task is left."""
@@ -176,7 +174,7 @@ class Engine:
 
     def release_uplink(self) -> None:
         self.uplink.release(self.legs.now.connection)
-        self.spawn("uplink", self.uplink.run())
+        self.spawn("uplink", self.uplink.run)
 
     def over(self, leg: Leg, error: Exception | None) -> None:
         if error is None:
@@ -184,13 +182,14 @@ class Engine:
         elif not self.closing and not leg.left:
             self.begin_shutdown(error)
 
-    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, name: str, work: Action) -> None:
         self._tasks[name] = self._group.create_task(self._guarded(work), name=f"live {name}")
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """A pump's failure ends the session in order; it never tears down the group."""
+    async def _guarded(self, work: Action) -> None:
+        """A pump's failure ends the session in order; it never tears down the group. Not a coroutine that is made before: a task that is
+        cancelled before it began would leave it unawaited."""
         try:
-            await work
+            await work()
         except Exception as error:
             if not self.closing:
                 self.begin_shutdown(error)
@@ -225,7 +224,7 @@ class Engine:
     def begin_shutdown(self, error: Exception | None) -> None:
         if not self.closing:
             self.closing = True
-            self.spawn("shutdown", self._shut_down(error))
+            self.spawn("shutdown", partial(self._shut_down, error))
 
     async def _shut_down(self, error: Exception | None) -> None:
         try:

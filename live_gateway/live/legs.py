@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 from live_gateway.agents.config import LiveRunConfig
 from live_gateway.agents.llm import LlmAgent
@@ -23,6 +24,7 @@ from live_gateway.live.items import Notice
 from live_gateway.live.leg import END_S, Host, Leg, moves_on
 from live_gateway.live.setup import live_setup
 from live_gateway.live.start import LiveStart
+from live_gateway.live.uplink import Action
 from live_gateway.models.live import Activity, History, LiveSetup
 
 SETTLE_S = 5.0
@@ -50,7 +52,7 @@ class Session(Host, Protocol):
         """Let it go up."""
         ...
 
-    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, name: str, work: Action) -> None:
         """Run it in the session's group; its failure ends the session in order."""
         ...
 
@@ -147,7 +149,7 @@ class Legs:
 
     def _move_on(self) -> None:
         self._settled.clear()
-        self._session.spawn("hand over", self._hand_over(self.now.leave(for_good=True)))
+        self._session.spawn("hand over", partial(self._hand_over, self.now.leave(for_good=True)))
 
     async def _hand_over(self, ending: list[asyncio.Task[None]]) -> None:
         old, session = self.now, self._session
