@@ -160,3 +160,22 @@ async def test_an_answer_that_still_waits_for_the_one_who_was_left_is_dropped_an
     assert not [word for word in in_short(got) if word.startswith("error")]
     assert 'OUT "Three."' in in_short(got)
     verified(bills)
+
+
+# contract: LIVE-21, LIVE-23
+@pytest.mark.parametrize("steps", range(24))
+async def test_closing_at_each_step_of_the_next_agents_opening_leaves_nothing_behind(steps: int) -> None:
+    asked, gate = asyncio.Event(), asyncio.Event()
+
+    async def slow(invocation: Any) -> None:
+        asked.set()
+        await gate.wait()
+
+    bills = scripted("bills", [hang()], before_agent=slow)
+    async with go_live(family(scripted("root", transfer("bills"), sub_agents=[bills]))) as live:
+        await asked.wait()
+        gate.set()
+        for _ in range(steps):
+            await asyncio.sleep(0)  # the loop goes one step on
+        await live.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
