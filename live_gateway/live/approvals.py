@@ -129,22 +129,24 @@ class Approvals:
         else:
             self._questions.add(question)
 
-    def cancel(self, call_ids: Collection[str]) -> None:
-        """The model no longer wants these calls. One whose decision is on its way to the store is cancelled when that has arrived."""
+    def cancel(self, call_ids: Collection[str] | None) -> None:
+        """These calls are not wanted any more; None: no call is. One whose decision is on its way to the store is cancelled when that has
+        arrived."""
         for question in self._questions.remove_about(call_ids):
             self._outs.cancelled(question.call, decision_id(question.id))
         for event_id, deciding in list(self._deciding.items()):
             call = deciding.decision.question.call
-            if call.id in call_ids and deciding.handed_in:
+            if call_ids is not None and call.id not in call_ids:
+                continue
+            if deciding.handed_in:
                 deciding.cancelled = True
-            elif call.id in call_ids:
+            else:
                 del self._deciding[event_id]
                 self._outs.cancelled(call, event_id)
 
-    def cancel_all(self) -> None:
-        """The session ends, and waits for nothing."""
-        for question in self._questions.remove_about(None):
-            self._outs.cancelled(question.call, decision_id(question.id))
-        for event_id, deciding in self._deciding.items():
-            self._outs.cancelled(deciding.decision.question.call, None if deciding.handed_in else event_id)
+    def end(self) -> None:
+        """Cancel all, and wait for no decision that is still on its way."""
+        self.cancel(None)
+        for deciding in self._deciding.values():
+            self._outs.cancelled(deciding.decision.question.call, None)
         self._deciding.clear()

@@ -31,7 +31,7 @@ from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.sender import Sender
 from live_gateway.live.start import LiveOptions, LiveStart
 from live_gateway.live.uplink import Action, Uplink
-from live_gateway.models.live import History, LiveSetup
+from live_gateway.models.live import LiveSetup
 from live_gateway.sessions.writer import SessionWriter
 from live_gateway.telemetry import get_logger
 
@@ -68,7 +68,7 @@ class Engine:
         self.keepers = Keepers(kept, recorder)
         self.microphone = Microphone(self._microphone_off, options.config)
         self.uplink = Uplink()
-        self.legs = Legs(start, hooks, options.config, self._group, self, partial(_history, self._pipeline, self._writer))
+        self.legs = Legs(start, hooks, options.config, self._group, self, self._caught_up)
         self.sender = Sender(start, self.legs, self.conversation, self._pipeline, self.uplink)
 
     async def connect(self, setup: LiveSetup) -> None:
@@ -199,6 +199,14 @@ class Engine:
         if len(self._writer) > BACKLOG:
             await self._writer.drain(STORE_S)
 
+    async def _caught_up(self) -> None:
+        try:
+            async with asyncio.timeout(STORE_S):
+                await self._pipeline.drain()
+                await self._writer.drain(STORE_S)
+        except (TimeoutError, StorageError):
+            log.warning("store_behind", session=self._start.invocation.session.id, count=len(self._writer))
+
     def _stored(self, event: Event) -> None:
         self.legs.now.tools.event_stored(event.id, self.conversation.call_resumed)
         if not self.sender.owns(event.id) or self._options.yield_user_message:
@@ -277,17 +285,6 @@ class Engine:
     def _report(self, error: Exception) -> None:
         shown = error if isinstance(error, GatewayError) else _lost(error, self._start.invocation.session.id)
         self._listener.put(Failure(public_error(shown), shown, fatal=True))
-
-
-async def _history(pipeline: EventPipeline, writer: SessionWriter, start: LiveStart) -> History:
-    """What was said before, all that is on its way to the store included, if the store takes it in time."""
-    try:
-        async with asyncio.timeout(STORE_S):
-            await pipeline.drain()
-            await writer.drain(STORE_S)
-    except (TimeoutError, StorageError):
-        log.warning("history_without_newest", session=start.invocation.session.id, count=len(writer))
-    return await start.history()
 
 
 def _lost(error: Exception, session_id: str) -> UpstreamLost:

@@ -141,7 +141,10 @@ class Leg:
             self._receiving.cancel()
         if for_good:
             self.tools.cancel_pending()
-        return self.tools.cancel_all()
+        ending = self.tools.cancel_all()
+        if not for_good:
+            self.tools.approvals.end()
+        return ending
 
     async def close(self, ending: Sequence[asyncio.Task[None]]) -> None:
         """Disconnect, and wait for it and for these tasks as long as closing may take."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -68,7 +67,7 @@ class Session(Host, Protocol):
 class Legs:
     """The agents of one live session. `now` is the one that answers, or that was left last while the next is opened.
 
-    history: what was said before, for an agent, all that is on its way to the store included.
+    caught_up: waits until what is on its way to the store is there, if that does not take too long.
     """
 
     def __init__(
@@ -78,13 +77,13 @@ class Legs:
         config: LiveRunConfig,
         group: asyncio.TaskGroup,
         session: Session,
-        history: Callable[[LiveStart], Awaitable[History]],
+        caught_up: Action,
     ) -> None:
         self.now = Leg(first, hooks, group, session)
         self._config = config
         self._group = group
         self._session = session
-        self._history = history
+        self._caught_up = caught_up
         self._rest: deque[LlmAgent] = deque(first.rest)
         self._settled = asyncio.Event()
         self._settled.set()
@@ -156,6 +155,8 @@ class Legs:
         await session.hold_uplink(END_S)
         await old.close(ending)
         session.conversation.left(talking=self._talking)
+        await self._caught_up()
+        old.tools.approvals.end()
         await self._say_goodbye(old)
         while self._rest:
             if await self._enter(old.start.at(self._rest.popleft())):
@@ -204,6 +205,7 @@ class Legs:
 
     async def _connect(self, leg: Leg, setup: LiveSetup) -> None:
         async def history() -> History:
-            return await self._history(leg.start)
+            await self._caught_up()
+            return await leg.start.history()
 
         await leg.connect(replace(setup, history=history))

@@ -165,11 +165,11 @@ class LiveTools:
         self.cancel(list(self._pending))
 
     def cancel_all(self) -> list[asyncio.Task[None]]:
-        """The session ends: whatever is not done is recorded as cancelled. The tasks that are still ending."""
+        """The agent is left: whatever is not done is recorded as cancelled. The tasks that are still ending."""
         for batch in list(self._batches):
             for call in batch.calls:
                 self._cancel(batch, call)
-        self.approvals.cancel_all()
+        self.approvals.cancel(None)
         return [*self._alive, *self._streams.cancel_all()]
 
     def claim(self, responses: Sequence[FunctionResponse]) -> tuple[FunctionCall, ...]:
