@@ -13,55 +13,20 @@ from live_gateway.confirmation import CONFIRM, INTERRUPTED, INTERRUPTED_S, decis
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, digest
 from live_gateway.errors import InvalidInput, NotDelivered, StorageError, ToolResponseNotExpected
 from live_gateway.events import Event
-from live_gateway.live.approvals import MAX_QUESTIONS
 from live_gateway.live.items import Failure, LiveItem, ToolFinished, ToolRunning, ToolStarted
-from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.session import LiveSession
 from live_gateway.models.live import AudioOut, ToolCalls, ToolCallsCancelled, TurnComplete
 from live_gateway.plugins.base import Plugin
 from live_gateway.runner import Runner
 from live_gateway.sessions.memory import InMemorySessionService
-from live_gateway.sessions.writer import Slot
 from live_gateway.testing import FaultySessionService
 from live_gateway.testing.scripted_model import ScriptedModel
-from live_gateway.tools.function import FunctionTool, tool
-from tests.support.approvals import about, answer, no, questions, results, yes
+from live_gateway.tools.function import tool
+from tests.support.approvals import Till, about, answer, asks, no, pays, questions, results, waiting, yes
 from tests.support.live import go_live, in_short, live_runner, spoke, stored, until
 from tests.support.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.virtual_time
-
-
-class Till:
-    """Counts what was paid."""
-
-    def __init__(self) -> None:
-        self.paid: list[int] = []
-        self.gate: asyncio.Event | None = None
-
-    async def pay(self, amount: int) -> dict[str, int]:
-        """Pay."""
-        self.paid.append(amount)
-        if self.gate is not None:
-            await self.gate.wait()
-        return {"paid": amount}
-
-    def tool(self, **options: Any) -> FunctionTool:
-        return FunctionTool(self.pay, **{"require_confirmation": True, **options})
-
-
-def pays(*amounts: int) -> ToolCalls:
-    return ToolCalls(tuple(FunctionCall(id=f"c{amount}", name="pay", args={"amount": amount}) for amount in amounts))
-
-
-def asks(event: Event) -> bool:
-    return bool(questions([event]))
-
-
-async def waiting(live: LiveSession, model: PuppetModel, *amounts: int) -> list[FunctionCall]:
-    """The questions about calls that the model makes now."""
-    model.connection.say(pays(*amounts))
-    return questions(await until(live, asks))
 
 
 async def recorded(runner: Runner, done: Callable[[list[Event]], bool]) -> list[Event]:
@@ -446,41 +411,4 @@ async def test_a_call_that_was_approved_in_a_session_that_died_is_on_record_when
         async with go_live(live_runner(PuppetModel(), tools=[till.tool()], sessions=sessions)):
             pass
     assert results(await stored(runner)) == [("c1", {"error": INTERRUPTED})]
-    assert till.paid == [1]
-
-
-# contract: LIVE-17
-async def test_only_so_many_calls_may_wait() -> None:
-    till, model = Till(), PuppetModel()
-    runner = live_runner(model, tools=[till.tool()])
-    async with go_live(runner) as live:
-        for first in range(0, MAX_QUESTIONS + 6, 10):
-            model.connection.say(pays(*range(first, first + 10)))
-            await asyncio.sleep(0.1)
-        refused = [each for each in model.connection.answers if "already wait" in (each.response or {}).get("error", "")]
-        assert len(questions(await stored(runner))) == MAX_QUESTIONS
-        assert [each.id for each in refused] == [f"c{amount}" for amount in range(MAX_QUESTIONS, 70)]
-        await live.confirm("c0", approve=False, shown=digest({"amount": 0}))
-        await asyncio.sleep(0.1)
-        model.connection.say(pays(100))
-        await asyncio.sleep(0.1)
-        assert about(questions(await stored(runner))[-1])["id"] == "c100"
-
-
-# contract: HITL-06
-async def test_a_decision_for_which_the_record_has_no_room_can_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    till, model = Till(), PuppetModel()
-    runner = live_runner(model, tools=[till.tool()])
-
-    def full(pipeline: EventPipeline) -> Slot:
-        raise StorageError("full")
-
-    async with go_live(runner) as live:
-        (question,) = await waiting(live, model, 1)
-        with monkeypatch.context() as patch:
-            patch.setattr(EventPipeline, "reserve", full)
-            with pytest.raises(NotDelivered):
-                await live.send(yes(question))
-        await live.send(yes(question))
-        await until(live, lambda event: bool(event.function_responses))
     assert till.paid == [1]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from live_gateway.confirmation import CONFIRM
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, model_content
 from live_gateway.events import Event
+from live_gateway.live.session import LiveSession
+from live_gateway.models.live import ToolCalls
+from live_gateway.tools.function import FunctionTool
+from tests.support.live import until
+from tests.support.puppet_model import PuppetModel
 
 
 def questions(events: Iterable[Event | Exception]) -> list[FunctionCall]:
@@ -52,6 +58,38 @@ def results(events: Sequence[Event | Exception]) -> list[tuple[str | None, Any]]
         for response in event.function_responses
         if response.name != CONFIRM
     ]
+
+
+class Till:
+    """Counts what was paid."""
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+        self.gate: asyncio.Event | None = None
+
+    async def pay(self, amount: int) -> dict[str, int]:
+        """Pay."""
+        self.paid.append(amount)
+        if self.gate is not None:
+            await self.gate.wait()
+        return {"paid": amount}
+
+    def tool(self, **options: Any) -> FunctionTool:
+        return FunctionTool(self.pay, **{"require_confirmation": True, **options})
+
+
+def pays(*amounts: int) -> ToolCalls:
+    return ToolCalls(tuple(FunctionCall(id=f"c{amount}", name="pay", args={"amount": amount}) for amount in amounts))
+
+
+def asks(event: Event) -> bool:
+    return bool(questions([event]))
+
+
+async def waiting(live: LiveSession, model: PuppetModel, *amounts: int) -> list[FunctionCall]:
+    """The questions about calls that the model makes now."""
+    model.connection.say(pays(*amounts))
+    return questions(await until(live, asks))
 
 
 def _part(question: FunctionCall | str, said: Any) -> Part:
