@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DEMO = "live_gateway.demo:agent"
 DEFAULT_ATTRIBUTE = "agent"
+_PACKAGE = str(Path(__file__).parent.parent)
 
 
 def load_agent(reference: str) -> LlmAgent | SequentialAgent:
@@ -84,7 +85,7 @@ def _agent_in(module: ModuleType, attribute: str, target: str) -> LlmAgent | Seq
 
     if not hasattr(module, attribute):
         agents = sorted(name for name, value in vars(module).items() if isinstance(value, LlmAgent | SequentialAgent))
-        hint = f"; it has the agent {' and '.join(agents)}" if agents else ""
+        hint = f"; it has the agent{'s' if len(agents) > 1 else ''} {' and '.join(agents)}" if agents else ""
         raise CommandError(f"{target} has no attribute {attribute!r}{hint}")
     found: Any = getattr(module, attribute)
     if not isinstance(found, LlmAgent | SequentialAgent):
@@ -101,11 +102,11 @@ def _failure(name: str, error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """The line of the user's own code where it went wrong, import machinery left out."""
+    """The line of the user's own code where it went wrong, the gateway's and the import machinery's left out."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if file != __file__ and "importlib" not in file:
+        if not file.startswith((_PACKAGE, "<")) and "importlib" not in file:
             place = f" ({Path(file).name}, line {trace.tb_lineno})"
         trace = trace.tb_next
     return place

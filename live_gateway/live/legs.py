@@ -111,7 +111,7 @@ class Legs:
         leg = self.now
         if leg.left or self._session.closing:
             return
-        if event.author != leg.start.agent.name or event.invocation_id != leg.start.invocation.invocation_id or not moves_on(event):
+        if event.author != leg.start.agent.name or not moves_on(event):
             leg.stays(event)
             return
         try:

@@ -99,13 +99,15 @@ def test_a_module_that_lacks_a_library_says_which(tmp_path: Path) -> None:
 )
 def test_code_that_fails_while_imported(tmp_path: Path, source: str, expected: str) -> None:
     (tmp_path / "broken.py").write_text(source)
-    assert failure("broken.py:agent").startswith(expected)
+    message = failure("broken.py:agent")
+    assert message.startswith(expected)
+    assert "(broken.py, line " in message or "(line " in message, "the line of the user's file and not of ours"
     assert "agent_file_broken" not in sys.modules
 
 
 def test_missing_attribute_names_the_agents_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(GOOD)
-    assert failure("mine.py:missing") == "mine.py has no attribute 'missing'; it has the agent agent and other"
+    assert failure("mine.py:missing") == "mine.py has no attribute 'missing'; it has the agents agent and other"
 
 
 def test_an_attribute_of_the_wrong_type(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ def microphone(*, automatic: bool = True, written: bool = True) -> tuple[Microph
     return Microphone(lambda: told.append(loop.time()), config), told
 
 
-def final(text: str) -> Event:
-    return Event(author="user", invocation_id="i", input_transcription=Transcription(text=text, finished=True))
+def words(text: str, *, partial: bool = False) -> Event:
+    return Event(author="user", invocation_id="i", partial=partial, input_transcription=Transcription(text=text, finished=not partial))
 
 
 # report: A48
@@ -56,14 +56,16 @@ async def test_a_pause_in_which_audio_goes_on_is_the_models_to_judge() -> None:
 
 
 # report: A48
-@pytest.mark.parametrize("case", ["push to talk", "never loud", "told", "written down", "closed"])
+@pytest.mark.parametrize("case", ["push to talk", "never loud", "empty", "told", "written down", "answered", "closed"])
 async def test_what_is_no_silence_after_speech_is_not_told(case: str) -> None:
     mic, told = microphone(automatic=case != "push to talk")
-    mic.took(QUIET if case == "never loud" else LOUD)
+    mic.took({"never loud": QUIET, "empty": b"\x01"}.get(case, LOUD))
+    if case == "answered":
+        mic.recorded(Event(author="agent", invocation_id="i", turn_complete=True))
     if case == "told":
         assert mic.told_off()
     if case == "written down":
-        mic.recorded(final("hello"))
+        mic.recorded(words("hello"))
     if case == "closed":
         mic.close()
     await asyncio.sleep(10)
@@ -72,19 +74,35 @@ async def test_what_is_no_silence_after_speech_is_not_told(case: str) -> None:
 
 # report: A27
 @pytest.mark.parametrize(
-    ("case", "seconds"), [("in time", 1.2), ("never", 2.5), ("nothing said", 0), ("written before", 0), ("not written at all", 0)]
+    ("case", "seconds"),
+    [
+        ("in time", 1.2),
+        ("only begun", 2.5),
+        ("never", 2.5),
+        ("push to talk", 2.5),
+        ("closed meanwhile", 1.2),
+        ("nothing said", 0),
+        ("written before", 0),
+        ("not written at all", 0),
+    ],
 )
 async def test_last_words_are_waited_for_only_where_some_are_to_come(case: str, seconds: float) -> None:
-    mic, told = microphone(written=case != "not written at all")
+    mic, told = microphone(written=case != "not written at all", automatic=case != "push to talk")
     loop = asyncio.get_running_loop()
     if case != "nothing said":
         mic.took(LOUD)
     if case == "written before":
-        mic.recorded(final("hello"))
+        mic.recorded(words("hello"))
     if case == "in time":
-        loop.call_later(1.2, mic.recorded, final("hello"))
+        loop.call_later(1.2, mic.recorded, words("hello"))
+    if case == "only begun":
+        loop.call_later(1.2, mic.recorded, words("hel", partial=True))
+    if case == "closed meanwhile":
+        loop.call_later(1.2, mic.close)
     began = loop.time()
     await mic.last_words()
     assert loop.time() - began == pytest.approx(seconds)
-    assert len(told) == (case in {"in time", "never"})
+    assert told == ([began] if case in {"in time", "only begun", "never", "closed meanwhile"} else []), (
+        "at once, and never with push to talk"
+    )
     mic.close()

@@ -1,9 +1,10 @@
-"""What waits for a person, and what is recorded, when an agent hands over."""
+"""What waits for somebody, and what is recorded, when an agent hands over."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,11 @@ import soundfile
 
 from live_gateway.agents.config import LiveRunConfig
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.content import TRANSFER_TO_AGENT, FunctionCall
-from live_gateway.errors import GatewayError, ToolResponseNotExpected
+from live_gateway.content import TRANSFER_TO_AGENT, Content, FunctionCall, FunctionResponse, Part
+from live_gateway.errors import DeliveryUnknown, GatewayError, NotDelivered, ToolResponseNotExpected
 from live_gateway.live.leg import Leg
 from live_gateway.live.session import LiveSession
-from live_gateway.models.live import AudioOut, ToolCalls, TurnComplete
+from live_gateway.models.live import Activity, AudioOut, ToolCalls, TurnComplete
 from live_gateway.runner import Runner
 from live_gateway.sessions.memory import InMemorySessionService
 from live_gateway.testing import FaultySessionService
@@ -35,10 +36,10 @@ class Vault:
         self.opened: list[str] = []
         self.model = PuppetModel()
         self.sessions = FaultySessionService(InMemorySessionService())
-        asking = FunctionTool(self.open, require_confirmation=True)
-        guard = LlmAgent(name="guard", live_model=self.model, tools=[asking], model=ScriptedModel(["Well."] * 9))
+        tools = [FunctionTool(self.open, require_confirmation=True), FunctionTool(self.order, long_running=True)]
+        guard = LlmAgent(name="guard", live_model=self.model, tools=tools, model=ScriptedModel(["Well."] * 9))
         self.runner: Runner = live_runner(
-            self.model, tools=[asking], sessions=self.sessions, sub_agents=[guard], model=ScriptedModel(["Well."] * 9)
+            self.model, tools=tools, sessions=self.sessions, sub_agents=[guard], model=ScriptedModel(["Well."] * 9)
         )
 
     async def open(self) -> str:
@@ -46,12 +47,21 @@ class Vault:
         self.opened.append("open")
         return "open"
 
+    async def order(self) -> None:
+        """Order a key; the answer comes from outside."""
+
     async def asked(self) -> FunctionCall:
         """The question about a call that the model makes now."""
         self.model.connection.say(ToolCalls((FunctionCall(id="c1", name="open", args={}),)))
         await asyncio.sleep(0.1)
         (question,) = questions(await stored(self.runner))
         return question
+
+    async def ordered(self) -> Content:
+        """The answer from outside to a call that the model makes now."""
+        self.model.connection.say(ToolCalls((FunctionCall(id="c1", name="order", args={}),)))
+        await asyncio.sleep(0.1)
+        return Content(role="user", parts=[Part(function_response=FunctionResponse(id="c1", name="order", response={"key": 7}))])
 
     def hand_over(self, call_id: str = "t1", to: str = "guard") -> None:
         self.model.connection.say(ToolCalls((FunctionCall(id=call_id, name=TRANSFER_TO_AGENT, args={"agent_name": to}),)))
@@ -127,6 +137,48 @@ async def test_a_decision_that_comes_second_while_an_agent_hands_over_leaves_the
     (result,) = await vault.results()
     assert "rejected by the user" in str(result)
     assert vault.opened == []
+
+
+# contract: LIVE-21
+@pytest.mark.parametrize("handed_over", [True, False])
+async def test_a_call_that_is_answered_from_outside_is_cancelled_by_a_hand_over_and_outlives_the_session(handed_over: bool) -> None:
+    vault = Vault()
+    async with go_live(vault.runner) as live:
+        answer = await vault.ordered()
+        if handed_over:
+            vault.hand_over()
+            await asyncio.sleep(1)
+            with pytest.raises(ToolResponseNotExpected):
+                await live.send(answer)
+    assert await vault.results() == ([{"error": "cancelled"}] if handed_over else [])
+
+
+# contract: LIVE-21, LIVE-07
+async def test_an_answer_from_outside_that_waits_to_be_sent_when_an_agent_hands_over_reaches_nobody_and_the_call_is_cancelled() -> None:
+    vault = Vault()
+    async with asyncio.TaskGroup() as group, go_live(vault.runner) as live:
+        answer = await vault.ordered()
+        vault.model.connection.sending.gate = asyncio.Event()
+        stuck = group.create_task(_quietly(live.activity(Activity.START)))
+        await asyncio.sleep(0.1)
+        waiting = group.create_task(_quietly(live.send(answer)))
+        await asyncio.sleep(0.1)
+        vault.hand_over()
+        await asyncio.sleep(2)
+        assert live.agent.name == "guard"
+        assert isinstance(stuck.result(), DeliveryUnknown)
+        assert isinstance(waiting.result(), NotDelivered)
+        with pytest.raises(ToolResponseNotExpected):
+            await live.send(answer)
+    assert [answer.id for answer in vault.model.answers] == []
+    assert await vault.results() == [{"error": "cancelled"}]
+
+
+async def _quietly(sending: Awaitable[object]) -> object:
+    try:
+        return await sending
+    except (GatewayError, NotDelivered, DeliveryUnknown) as error:
+        return error
 
 
 # contract: LIVE-21, LIVE-23
