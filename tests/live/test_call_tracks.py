@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,15 @@ def test_a_clock_that_is_fast_gives_the_time_back_in_pauses() -> None:
     (value, first, _) = left_of(tracks, 9)[-1]
     assert value == 700
     assert first / 1000 - now <= LEAD_S + 2 * FRAME_S
+
+
+@pytest.mark.parametrize("value", [500, -500])
+def test_a_clock_that_is_fast_costs_no_speech(value: int) -> None:
+    tracks = CallTracks()
+    tracks.heard(user(value, 2.0), 0.0)
+    for tick in range(50):
+        tracks.heard(user(value), tick * FRAME_S)
+    assert sum(sample == value for sample in sides(tracks.finish(9))[0]) == 3 * 16_000
 
 
 def test_no_drift_adds_up_in_an_hour() -> None:

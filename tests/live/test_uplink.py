@@ -65,6 +65,41 @@ async def test_beyond_two_seconds_the_oldest_audio_is_dropped_and_counted_and_no
     assert sum(len(item) // 2 for item in wire.sent if isinstance(item, bytes)) == MAX_AUDIO_SAMPLES
 
 
+@pytest.mark.virtual_time
+async def test_audio_alone_wakes_whoever_sends() -> None:
+    wire = Wire()
+    uplink = uplink_to(wire)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        for number in range(3):
+            await asyncio.sleep(1)
+            uplink.push_audio(bytes([number, 0]))
+        await asyncio.sleep(1)
+        assert wire.sent == [b"\x00\x00", b"\x01\x00", b"\x02\x00"]
+        uplink.close()
+        await running
+
+
+@pytest.mark.virtual_time
+async def test_a_gap_is_told_once_and_when_it_is_over() -> None:
+    wire = Wire()
+    uplink = uplink_to(wire)
+    wire.gate.clear()
+    told: list[int] = []
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(uplink.run())
+        for _ in range(31):  # the first frame is being sent, twenty wait, ten too many
+            uplink.push_audio(bytes(3_200))
+            await asyncio.sleep(0)
+            told.append(uplink.take_gap_ms())
+        assert told == [0] * 31, "more of it is still being dropped"
+        wire.gate.set()
+        await asyncio.sleep(1)
+        assert [uplink.take_gap_ms() for _ in range(2)] == [1_000, 0]
+        uplink.close()
+        await running
+
+
 async def test_the_error_of_a_command_goes_to_whoever_waits_for_it() -> None:
     async def broken() -> None:
         raise UpstreamLost("gone")

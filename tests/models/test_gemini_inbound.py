@@ -217,6 +217,7 @@ def test_protocol_messages_are_no_words() -> None:
     assert decoded({"setupComplete": {"sessionId": "s"}}) == [SetupComplete()]
     assert decoded({"serverContent": {"waitingForInput": True, "interactionStatus": "IDLE"}}) == []
     assert decoded({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota"}}) == [Refusal(429, "RESOURCE_EXHAUSTED")]
+    assert decoded({"goAway": {}}) == [GoAway(0.0)]
     assert decoded({}) == []
 
 

@@ -261,6 +261,19 @@ def test_the_announced_end_is_not_waited_for() -> None:
 
 
 # contract: LIVE-19
+def test_an_announced_end_is_over_with_its_connection() -> None:
+    policy, traffic = opened(handle="h1")
+    play(policy, traffic, 10.0, TurnComplete())
+    policy.go_away(50.0, 10.0)
+    assert policy.due(20.0) == "rotate"
+    policy.rotate(20.0)
+    assert (policy.due(70.0), policy.deadline(20.0)) == (None, None), "it is being dialled"
+    policy.up(21.0)
+    policy.update("h2")
+    assert policy.due(70.0) is None
+
+
+# contract: LIVE-19
 def test_a_handle_from_before_an_open_call_is_not_used() -> None:
     policy, traffic = opened(handle="h1")
     play(policy, traffic, 10.0, CALL)
