@@ -60,6 +60,8 @@ CONTEXT = "For context, from another participant:"
 """What a message begins with by which an agent's model is told what another agent said or did."""
 TRANSFER_TO_AGENT = "transfer_to_agent"
 """Name of the tool by which an agent's model hands the conversation over."""
+TASK_COMPLETED = "task_completed"
+"""Name of the tool by which it says that its part of a sequence is done."""
 
 
 def user_content(text: str) -> Content:

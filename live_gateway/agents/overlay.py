@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from live_gateway.agents.base import Agent
-from live_gateway.content import TRANSFER_TO_AGENT
+from live_gateway.content import TASK_COMPLETED, TRANSFER_TO_AGENT
 from live_gateway.tools.base import Effect as Effect
 from live_gateway.tools.base import Tool
-from live_gateway.tools.hand_over import TASK_COMPLETED, TaskCompleted, TransferToAgent
+from live_gateway.tools.hand_over import TaskCompleted, TransferToAgent
 
 RESERVED = frozenset({TRANSFER_TO_AGENT, TASK_COMPLETED})
 """Names that no tool of an agent may have: a model would not know which of two is meant."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from live_gateway.content import TRANSFER_TO_AGENT, FunctionDeclaration
+from live_gateway.content import TASK_COMPLETED, TRANSFER_TO_AGENT, FunctionDeclaration
 from live_gateway.errors import ToolError
 from live_gateway.tools.base import Effect, ToolCallContext
-
-TASK_COMPLETED = "task_completed"
 
 
 class TransferToAgent:

@@ -8,10 +8,9 @@ import pytest
 
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.agents.sequential import SequentialAgent
-from live_gateway.content import TRANSFER_TO_AGENT, user_content
+from live_gateway.content import TASK_COMPLETED, TRANSFER_TO_AGENT, user_content
 from live_gateway.errors import ConfigurationError, ModelUnavailable, UpstreamLost
 from live_gateway.testing.steps import end, expect_content, hang, on_connect, pause, say
-from live_gateway.tools.hand_over import TASK_COMPLETED
 from tests.support.families import completes, family, model_of, scripted, transfer, verified
 from tests.support.live import all_of, go_live, stored, until
 from tests.support.runs import Recorder, saying, snapshot

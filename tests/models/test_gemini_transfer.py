@@ -9,10 +9,9 @@ from google.genai.types import PrebuiltVoiceConfig, SpeechConfig, VoiceConfig
 from live_gateway.agents.config import LiveRunConfig
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.agents.sequential import SequentialAgent
-from live_gateway.content import TRANSFER_TO_AGENT, GenerateContentConfig
+from live_gateway.content import TASK_COMPLETED, TRANSFER_TO_AGENT, GenerateContentConfig
 from live_gateway.testing.fake_gemini import FakeGemini
 from live_gateway.testing.gemini_steps import Step, call, close, expect_content, expect_setup, handle, hear, ready, say, turn_complete
-from live_gateway.tools.hand_over import TASK_COMPLETED
 from tests.support.families import family
 from tests.support.gemini import gemini_model
 from tests.support.live import go_live, in_short, stored, until

@@ -13,6 +13,7 @@ from live_gateway.models.keyword import KeywordModel
 from live_gateway.models.keyword.speech import say_results
 from live_gateway.models.keyword.units import quantities, unit_of
 from live_gateway.models.keyword.words import split_name, stem
+from live_gateway.tools.hand_over import TaskCompleted, TransferToAgent
 from live_gateway.voice.numbers import spell, tokenize
 
 STRING, NUMBER, INTEGER, BOOLEAN = ({"type": kind} for kind in ("string", "number", "integer", "boolean"))
@@ -160,6 +161,13 @@ async def test_it_tells_what_it_can_do(text: str) -> None:
     said = await understood(text, ROBOT)
     assert "I can help with: get weather, move, get time and set timer." in said
     assert "did not understand" not in said
+
+
+async def test_it_names_the_agents_to_whom_it_can_hand_over() -> None:
+    hand_over = TransferToAgent(("orders", "returns"), {}).declaration
+    assert await understood("what can you do", (hand_over,)) == "I can hand you over to orders or returns."
+    said = await understood("help", (ROBOT[2], hand_over, TaskCompleted.declaration))
+    assert said == "I can help with: get time. I can hand you over to orders or returns."
 
 
 async def test_without_tools_it_says_that() -> None:

@@ -11,11 +11,10 @@ from live_gateway.agents.context import ToolContext
 from live_gateway.agents.custom import CustomAgent
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.agents.sequential import SequentialAgent
-from live_gateway.content import TRANSFER_TO_AGENT, FunctionCall
+from live_gateway.content import TASK_COMPLETED, TRANSFER_TO_AGENT, FunctionCall
 from live_gateway.errors import AgentError, ConfigurationError, ModelError
 from live_gateway.runner import Runner
 from live_gateway.runner.tree import AgentTree
-from live_gateway.tools.hand_over import TASK_COMPLETED
 from tests.support.runs import Recorder, bot, call, model_of, outcomes, run, saying, short, snapshot, stored
 
 

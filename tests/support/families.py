@@ -7,13 +7,12 @@ from typing import Any
 
 from live_gateway.agents.base import Agent
 from live_gateway.agents.llm import LlmAgent
-from live_gateway.content import TRANSFER_TO_AGENT
+from live_gateway.content import TASK_COMPLETED, TRANSFER_TO_AGENT
 from live_gateway.plugins.base import Plugin
 from live_gateway.runner import Runner
 from live_gateway.sessions.base import SessionService
 from live_gateway.testing.scripted_live import ScriptedLiveModel
 from live_gateway.testing.steps import Emit, Step, call, hang
-from live_gateway.tools.hand_over import TASK_COMPLETED
 
 
 def transfer(to: str, call_id: str = "t-1") -> list[Step]:

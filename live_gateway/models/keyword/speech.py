@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from live_gateway.content import FunctionResponse
+from live_gateway.content import TASK_COMPLETED, TRANSFER_TO_AGENT, FunctionResponse
 from live_gateway.models.keyword.tools import KnownTool, Parameter
 from live_gateway.models.keyword.units import unit_of
 from live_gateway.models.keyword.words import enumerate_words, humanise, split_name
@@ -28,9 +28,13 @@ def say_results(responses: Sequence[FunctionResponse]) -> str:
 
 def say_abilities(tools: Sequence[KnownTool]) -> str:
     """What the user may ask for."""
-    if not tools:
-        return "I have no tools, so there is nothing that I can do."
-    return f"I can help with: {enumerate_words([tool.title for tool in tools])}."
+    own = [tool.title for tool in tools if tool.name not in (TRANSFER_TO_AGENT, TASK_COMPLETED)]
+    handing = [parameter for tool in tools if tool.name == TRANSFER_TO_AGENT for parameter in tool.parameters]
+    others = [str(name) for parameter in handing for name in parameter.choices]
+    said = [f"I can help with: {enumerate_words(own)}."] if own else []
+    if others:
+        said.append(f"I can hand you over to {enumerate_words(others, 'or')}.")
+    return " ".join(said) or "I have no tools, so there is nothing that I can do."
 
 
 def not_understood(tools: Sequence[KnownTool]) -> str:
