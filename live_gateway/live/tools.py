@@ -17,7 +17,7 @@ from functools import partial
 from live_gateway.agents.context import InvocationContext
 from live_gateway.agents.llm import LlmAgent
 from live_gateway.confirmation import Decision
-from live_gateway.content import Content, FunctionCall, FunctionResponse, Part
+from live_gateway.content import Content, FunctionCall, FunctionResponse, FunctionResponseScheduling, Part
 from live_gateway.errors import PluginError, ToolResponseNotExpected
 from live_gateway.events import Event, EventActions
 from live_gateway.live.approvals import MAX_QUESTIONS, Approvals, Outs
@@ -145,7 +145,7 @@ class LiveTools:
                 if call_id not in batch.outcomes and self._interruptible(call):
                     batch.interrupted.add(call_id)
                     batch.tasks[call_id].cancel()
-                    self._finish(batch, call, failure_of(call, CANCELLED, reason="the user interrupted"))
+                    self._finish(batch, call, _interrupted(call))
 
     def cancel(self, ids: Sequence[str]) -> None:
         """The model no longer wants these answered: calls that run, and calls whose answer was to come from outside."""
@@ -312,3 +312,10 @@ class LiveTools:
         self._answered(ToolsAnswered(content, actions, answers, len(batch.calls), asking, asked))
         for call in batch.calls:
             self._streams.begin(self._group, call.id or "")
+
+
+def _interrupted(call: FunctionCall) -> ToolOutcome:
+    """The user knows, so the model need not speak about it."""
+    outcome = failure_of(call, CANCELLED, reason="the user interrupted")
+    silent = {"scheduling": FunctionResponseScheduling.SILENT}
+    return replace(outcome, response=outcome.response.model_copy(update=silent) if outcome.response is not None else None)

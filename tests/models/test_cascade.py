@@ -4,12 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from live_gateway.content import (
-    Content,
-    FunctionCall,
-    FunctionDeclaration,
-    FunctionResponse,
-    Part,
-    function_responses,
     text_of,
     user_content,
 )
@@ -24,13 +18,11 @@ from live_gateway.models.live import (
     SpeechEnded,
     SpeechStarted,
     TextOut,
-    ToolCalls,
-    ToolCallsCancelled,
     Transcript,
     TurnComplete,
     VoiceActivityConfig,
 )
-from live_gateway.testing.scripted_model import ScriptedModel, calls, pieces
+from live_gateway.testing.scripted_model import ScriptedModel, pieces
 from live_gateway.voice.base import OUTPUT_HZ
 from tests.support.cascade_talk import play, talk_to
 from tests.support.cascades import PAUSE, cascade
@@ -124,76 +116,6 @@ async def test_transcripts_can_be_switched_off() -> None:
         await talk.turns(1)
         assert talk.of(Transcript) == []
         assert talk.audio == speech("yes", OUTPUT_HZ)
-
-
-async def test_the_request_carries_instruction_tools_and_the_conversation() -> None:
-    declaration = FunctionDeclaration(name="move", description="Move.")
-    model = ScriptedModel(["One.", "Two."])
-    async with talk_to(cascade(model), LiveSetup(instruction="Be brief.", tools=(declaration,))) as talk:
-        await play(talk, [speech("first question"), PAUSE])
-        await talk.turns(1)
-        await play(talk, [speech("second question"), PAUSE])
-        await talk.turns(2)
-    request = model.requests[1]
-    assert (request.instruction, request.tools, request.stream) == ("Be brief.", (declaration,), True)
-    assert [(c.role, text_of(c)) for c in request.contents] == [
-        ("user", "first question"),
-        ("model", "One."),
-        ("user", "second question"),
-    ]
-
-
-async def test_calls_are_handed_out_and_the_model_is_asked_again_with_their_answers() -> None:
-    first, second = FunctionCall(name="move", args={"m": 1}), FunctionCall(name="turn", args={})
-    model = ScriptedModel([calls(first, second, text="Let me do that."), "Done."])
-    async with talk_to(cascade(model)) as talk:
-        await talk.connection.send_content(user_content("move and turn"))
-        await talk.until(lambda: bool(talk.of(ToolCalls)))
-        assert talk.kinds == ["model~", "AudioOut", "model!", "ToolCalls"]
-        (made,) = talk.of(ToolCalls)
-        assert isinstance(made, ToolCalls)
-        ids = [call.id for call in made.calls]
-        assert len(set(ids)) == 2
-        assert all(ids)
-        await talk.connection.send_tool_responses([FunctionResponse(id=ids[1], name="turn", response={"ok": 2})])
-        await talk.connection.send_tool_responses([FunctionResponse(id="unknown", name="x", response={})])
-        assert len(model.requests) == 1
-        await talk.connection.send_tool_responses([FunctionResponse(id=ids[0], name="move", response={"ok": 1})])
-        await talk.turns(1)
-        assert talk.said_by_model == "Let me do that.Done."
-    contents = model.requests[1].contents
-    assert [response.response for response in function_responses(contents[-1])] == [{"ok": 1}, {"ok": 2}]
-    assert [part.function_call.name for part in contents[-2].parts or () if part.function_call] == ["move", "turn"]
-
-
-async def test_rounds_of_calls_are_bounded() -> None:
-    call = FunctionCall(name="again", args={})
-    model = ScriptedModel([call] * 3)
-    async with talk_to(cascade(model, limits=CascadeLimits(rounds=3))) as talk:
-        await talk.connection.send_content(user_content("go"))
-        for round_number in range(1, 4):
-            await talk.until(lambda: len(talk.of(ToolCalls)) == round_number)  # noqa: B023
-            made = talk.of(ToolCalls)[-1]
-            assert isinstance(made, ToolCalls)
-            await talk.connection.send_tool_responses([FunctionResponse(id=made.calls[0].id, name="again", response={})])
-        await talk.turns(1)
-        assert talk.of(TurnComplete) == [TurnComplete("model")]
-        assert "could not" in talk.said_by_model
-
-
-async def test_an_answer_to_a_call_that_comes_after_the_turn_is_spoken_then() -> None:
-    model = ScriptedModel([FunctionCall(id="c1", name="approve", args={}), "Approved."])
-    async with talk_to(cascade(model, limits=CascadeLimits(tools_s=0.01))) as talk:
-        await talk.connection.send_content(user_content("please"))
-        await talk.turns(1)
-        assert talk.of(TurnComplete) == [TurnComplete("tools_pending")]
-        part = Part(function_response=FunctionResponse(id="c1", name="approve", response={"by": "Ann"}))
-        await talk.connection.send_content(Content(role="user", parts=[part]))
-        await talk.turns(2)
-        assert talk.said_by_model == "Approved."
-    contents = model.requests[1].contents
-    assert [len(function_responses(content)) for content in contents] == [0, 0, 1]
-    assert function_responses(contents[-1])[0].response == {"by": "Ann"}
 
 
 async def test_speech_over_a_playing_answer_interrupts_it() -> None:
@@ -291,22 +213,6 @@ async def test_typed_text_stops_the_answer_that_is_being_made() -> None:
         await talk.turns(1)
         assert len(talk.of(Interrupted)) == 1
         assert talk.said_by_model == "First part. Okay."
-
-
-async def test_interrupting_cancels_calls_that_are_not_answered() -> None:
-    model = ScriptedModel([calls(FunctionCall(id="c1", name="slow", args={})), "New."])
-    async with talk_to(cascade(model)) as talk:
-        await talk.connection.send_content(user_content("do it"))
-        await talk.until(lambda: bool(talk.of(ToolCalls)))
-        await talk.connection.interrupt()
-        await talk.connection.interrupt()
-        await talk.connection.send_content(user_content("something else"))
-        await talk.turns(1)
-        assert talk.kinds[:3] == ["ToolCalls", "ToolCallsCancelled", "Interrupted"]
-        assert talk.of(ToolCallsCancelled) == [ToolCallsCancelled(("c1",))]
-        assert len(talk.of(Interrupted)) == 1
-    contents = model.requests[1].contents
-    assert "error" in (function_responses(contents[2])[0].response or {})
 
 
 async def test_interrupting_when_nothing_is_made_does_nothing() -> None:

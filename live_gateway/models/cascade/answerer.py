@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 
-from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, function_calls, model_content, text_of
+from live_gateway.content import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    FunctionResponseScheduling,
+    Part,
+    function_calls,
+    model_content,
+    text_of,
+)
 from live_gateway.errors import GatewayError, ModelError, facts
 from live_gateway.models.base import Model, ModelRequest, ModelResponse
 from live_gateway.models.cascade.history import PENDING, History
@@ -22,7 +32,6 @@ from live_gateway.models.live import (
     LiveSetup,
     SpeechStarted,
     ToolCalls,
-    ToolCallsCancelled,
     TurnComplete,
     Usage,
 )
@@ -51,6 +60,8 @@ class Answerer:
         self._task: asyncio.Task[None] | None = None
         self._queue: list[Content] = []
         self._pending: dict[str, None] = {}
+        self._late: deque[FunctionResponse] = deque(maxlen=_MAX_PENDING)
+        self._user_speaks = False
         self.playing = False
 
     @property
@@ -70,10 +81,12 @@ class Answerer:
 
     async def ask(self, content: Content) -> None:
         """A message of the user. It stops the answer that is being made; where nothing may interrupt, it waits for its turn instead."""
+        self._user_speaks = False
         if self.busy and not self._setup.voice_activity.interrupts:
             self._queue.append(content)
             return
-        await self.stop()
+        while self.busy:  # again, where something else made another begin meanwhile
+            await self._halt()
         self._history.add(content)
         self._begin()
 
@@ -88,13 +101,49 @@ class Answerer:
 
     async def speech_began(self) -> None:
         """The user speaks, and that may interrupt: say so. What waits of an answer is thrown away first, so that nothing holds it up."""
+        self._user_speaks = True
         if self.busy:
-            await self.stop(SpeechStarted())
+            await self._halt(SpeechStarted())
         else:
             await self._outbox.put(SpeechStarted())
 
-    async def stop(self, reason: SpeechStarted | None = None) -> None:
-        """Stop the answer that is being made, if there is one. Calls that have no answer yet are cancelled. `reason` is said first."""
+    def nothing_said(self) -> None:
+        """What the user spoke was nothing that is asked about."""
+        self._user_speaks = False
+        self._next()
+
+    async def stop(self) -> None:
+        """Stop the answer that is being made, if there is one. Calls that have no answer yet go on."""
+        await self._halt()
+        if self._queue:
+            self._next()
+
+    async def respond(self, responses: Sequence[FunctionResponse]) -> None:
+        """Answers to calls: those that are waited for, or late ones, which are spoken about once nobody speaks. Any others are dropped."""
+        answer = self._answer
+        wanted = {call.id for call in answer.calls} if answer is not None else set()
+        for response in responses:
+            if answer is not None and response.id in wanted:
+                answer.responses[response.id or ""] = response
+            elif response.id in self._pending:
+                del self._pending[response.id or ""]
+                if response.scheduling == FunctionResponseScheduling.SILENT:
+                    self._history.answered_late([response])
+                else:
+                    self._late.append(response)
+        if answer is not None and wanted and len(answer.responses) == len(wanted):
+            answer.complete.set()
+        self._next()
+
+    def cancel(self) -> None:
+        """The connection ends: no more answers."""
+        self._queue.clear()
+        self._late.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _halt(self, reason: SpeechStarted | None = None) -> None:
+        """Stop the answer, and begin nothing. `reason` is said first."""
         if not self.busy:
             return
         if self._task is not None:
@@ -105,37 +154,8 @@ class Answerer:
             await self._outbox.put(reason)
         if answer is not None:
             self._history.said(answer.said)
-            cancelled = tuple(call.id or "" for call in answer.calls if call.id not in answer.responses)
-            if answer.calls:
-                self._history.answered(answer.calls, answer.responses, {"error": "cancelled, because the user interrupted"})
-            self._leave_pending(cancelled)
-            if cancelled:
-                await self._outbox.put(ToolCallsCancelled(cancelled))
+            self._leave_pending(answer)
         await self._outbox.put(Interrupted())
-        self._next()
-
-    async def respond(self, responses: Sequence[FunctionResponse]) -> None:
-        """Answers to calls: those that are waited for, or late ones, which are spoken about now. Any others are dropped."""
-        answer = self._answer
-        wanted = {call.id for call in answer.calls} if answer is not None else set()
-        for response in responses:
-            if answer is not None and response.id in wanted:
-                answer.responses[response.id or ""] = response
-        if answer is not None and wanted and len(answer.responses) == len(wanted):
-            answer.complete.set()
-        late = [response for response in responses if response.id in self._pending]
-        if late:
-            for response in late:
-                del self._pending[response.id or ""]
-            await self.stop()
-            self._history.answered_late(late)
-            self._begin()
-
-    def cancel(self) -> None:
-        """The connection ends: no more answers."""
-        self._queue.clear()
-        if self._task is not None:
-            self._task.cancel()
 
     def _begin(self) -> None:
         if not self.playing:
@@ -144,12 +164,18 @@ class Answerer:
         self._task = self._group.create_task(self._run(answer), name="cascade answer")
 
     def _next(self) -> None:
-        """Answer what the user said while nothing could interrupt."""
+        """Where nobody speaks: answer what the user said while nothing could interrupt, else speak about answers that came late."""
+        if self._answer is not None or self._user_speaks:
+            return
         queue, self._queue = self._queue, []
         for content in queue:
             self._history.add(content)
-        if queue:
-            self._begin()
+        if not queue and self._late:
+            self._history.answered_late(self._late)
+            self._late.clear()
+        elif not queue:
+            return
+        self._begin()
 
     async def _run(self, answer: Answer) -> None:
         try:
@@ -178,10 +204,11 @@ class Answerer:
         return await self._apologise(answer, ModelError(f"the model called tools {self._limits.rounds} times in one turn"))
 
     async def _finish(self, answer: Answer, reason: str | None) -> None:
-        self._answer = None
         await self._outbox.put(GenerationComplete(), answer.number)
         await self._outbox.put(TurnComplete(reason), answer.number)
-        self._next()
+        if self._answer is answer:
+            self._answer = None
+            self._next()
 
     async def _ask_model(self, answer: Answer) -> tuple[FunctionCall, ...]:
         """One answer of the model, spoken while it comes. Its calls."""
@@ -245,14 +272,16 @@ class Answerer:
                 await answer.complete.wait()
         except TimeoutError:
             in_time = False
-            self._leave_pending(call.id or "" for call in answer.calls if call.id not in answer.responses)
-        self._history.answered(answer.calls, answer.responses, PENDING)
-        answer.calls = ()
+        self._leave_pending(answer)
         return in_time
 
-    def _leave_pending(self, ids: Iterable[str]) -> None:
-        """Nobody waits for the answers to these calls any more; one that comes all the same is spoken about then."""
-        self._pending |= dict.fromkeys(ids)
+    def _leave_pending(self, answer: Answer) -> None:
+        """This answer's calls are told as answered as they are, and nobody waits for the rest any more; what comes is spoken about then."""
+        if not answer.calls:
+            return
+        self._pending |= dict.fromkeys(call.id or "" for call in answer.calls if call.id not in answer.responses)
+        self._history.answered(answer.calls, answer.responses, PENDING)
+        answer.calls = ()
         while len(self._pending) > _MAX_PENDING:
             del self._pending[next(iter(self._pending))]
 

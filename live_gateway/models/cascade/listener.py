@@ -261,6 +261,7 @@ class Listener:
         self._failed_in_a_row = 0
         if not text:
             await self._outbox.put(TurnComplete(NOTHING_HEARD))
+            self._answerer.nothing_said()
             return
         await self._show(utterance, text, segment, finished=True)
         content = user_content(text)
@@ -277,6 +278,7 @@ class Listener:
         log.error("recogniser_failed", failure, in_a_row=self._failed_in_a_row)
         await self._outbox.put(Fault(ModelError(f"what was said could not be recognised ({type(failure).__name__}); say it again")))
         await self._outbox.put(TurnComplete(NOT_RECOGNISED))
+        self._answerer.nothing_said()
 
     async def _show(self, utterance: _Utterance, text: str, segment: Segment, *, finished: bool = False) -> None:
         if self._transcribes:
