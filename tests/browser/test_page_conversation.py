@@ -134,7 +134,11 @@ async def test_a_call_that_waits_is_approved_or_denied(tmp_path: Path) -> None:
             await connection.send("tool.call", **asked, hint="Really?" if call == "c1" else "", pending=True)
             await connection.send("tool.update", call=call, status="waiting_confirm", ms=0, pending=True)
         await browser.until("document.querySelectorAll('.consent button').length === 4")
-        assert await page.locator(".consent p").all_text_contents() == ["Really?", "The agent wants to run move."]
+        assert await page.locator(".consent .question").all_text_contents() == ["Really?", "The agent wants to run move."]
+        await page.set_viewport_size(MOBILE)
+        for arguments in await page.locator(".consent .args").all():  # whole, however narrow the page is
+            assert await arguments.inner_text() == "direction: forward, distance_m: 10"
+            assert await arguments.evaluate("p => p.scrollWidth <= p.clientWidth && p.offsetHeight > 0")
         assert await browser.axe() == []
         first = page.locator(".consent").first.get_by_role("button", name="Approve")
         await first.focus()

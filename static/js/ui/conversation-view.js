@@ -97,8 +97,9 @@ function fillConsent(row, call, onDecide) {
   }
   const consent = known ?? buildConsent(call.call, onDecide);
   if (known === null) row.append(consent);
-  const [question, approve, deny] = consent.querySelectorAll('p, button');
+  const [question, args, approve, deny] = consent.querySelectorAll('p, button');
   setText(question, call.hint || t('call.question', { name: call.name }));
+  setText(args, argumentLine(call.args)); // whole: the line of the card above may be cut off
   setText(approve, t('call.approve'));
   setText(deny, t('call.deny'));
   // not `disabled`, which would take the focus away
@@ -111,7 +112,13 @@ function buildConsent(id, onDecide) {
   const deny = h('button', { type: 'button', class: 'small' });
   approve.addEventListener('click', () => onDecide(id, true));
   deny.addEventListener('click', () => onDecide(id, false));
-  return h('div', { class: 'consent' }, h('p', { class: 'question', dir: 'auto' }), approve, deny);
+  return h(
+    'div',
+    { class: 'consent' },
+    h('p', { class: 'question', dir: 'auto' }),
+    h('p', { class: 'args', dir: 'auto' }),
+    h('div', { class: 'row' }, approve, deny),
+  );
 }
 
 /** @param {HTMLElement} row */
