@@ -19,6 +19,7 @@ from live_gateway.errors import (
 )
 from live_gateway.events import Event
 from live_gateway.live.items import Failure, LiveItem, ToolFinished
+from live_gateway.live.tools import MAX_RUNNING
 from live_gateway.models.live import ContentOut, ToolCalls, ToolCallsCancelled, Transcript
 from live_gateway.plugins.base import Plugin
 from live_gateway.sessions.memory import InMemorySessionService
@@ -56,6 +57,31 @@ async def test_one_call_twice_in_one_message_runs_once() -> None:
     assert in_short(list(await stored(runner))) == ["call quick", "resp quick", "call quick", "resp quick"] or in_short(
         list(await stored(runner))
     ) == ["call quick", "call quick", "resp quick", "resp quick"]
+
+
+# contract: LIVE-17
+async def test_only_so_many_tools_run_at_once_and_every_call_is_answered() -> None:
+    gate, ran = asyncio.Event(), list[str]()
+
+    async def waits() -> str:
+        """Wait."""
+        ran.append("waits")
+        await gate.wait()
+        return "done"
+
+    model = PuppetModel()
+    async with go_live(live_runner(model, tools=[waits])):
+        model.connection.say(called("waits", *(f"a{number}" for number in range(MAX_RUNNING))), called("waits", "b1", "b2"))
+        await asyncio.sleep(1)
+        assert len(ran) == MAX_RUNNING
+        refusals = [str((answer.response or {}).get("error")) for answer in model.connection.answers]
+        assert refusals == [f"{MAX_RUNNING} tools are already running; try again when one has ended"] * 2
+        gate.set()
+        await asyncio.sleep(1)
+        model.connection.say(called("waits", "c1"))
+        await asyncio.sleep(1)
+    assert len(ran) == MAX_RUNNING + 1
+    assert len({answer.id for answer in model.connection.answers}) == len(model.connection.answers) == MAX_RUNNING + 3
 
 
 # contract: LIVE-17
@@ -289,3 +315,33 @@ async def test_an_answer_from_outside_that_was_not_delivered_can_be_given_again(
         await live.send(outside("c-1", "done"))
     assert [answer.response for answer in model.connection.answers] == [{"result": "later"}, {"result": "done"}]
     assert in_short(list(await stored(runner))) == ["call promised", "resp promised", "resp promised"]
+
+
+# contract: LIVE-17, STATE-03
+async def test_what_a_cancelled_tool_wrote_is_seen_by_nobody() -> None:
+    seen: list[Any] = []
+
+    async def pays(ctx: ToolContext) -> str:
+        """Pay, and write down that it was paid when cancelled."""
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ctx.state["paid"] = True
+        return "paid"
+
+    async def looks(ctx: ToolContext) -> str:
+        """Look whether it was paid."""
+        seen.append(ctx.state.get("paid"))
+        return "looked"
+
+    model = PuppetModel()
+    runner = live_runner(model, tools=[pays, looks])
+    async with go_live(runner):
+        model.connection.say(called("pays", "c-1"))
+        await asyncio.sleep(1)
+        model.connection.say(ToolCallsCancelled(("c-1",)))
+        await asyncio.sleep(1)
+        model.connection.say(called("looks", "c-2"))
+        await asyncio.sleep(1)
+    assert seen == [None]
+    assert all("paid" not in event.actions.state_delta for event in await stored(runner))

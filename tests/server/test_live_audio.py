@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import array
+
 import pytest
 
-from live_gateway.server.wire import SERVER_KINDS, unpack_frame
+from live_gateway.models.live import AudioOut
+from live_gateway.server.app import create_app
+from live_gateway.server.wire import SERVER_KINDS, Frame, unpack_frame
 from live_gateway.testing.steps import expect_content, say
 from tests.support.asgi_client import AsgiClient
+from tests.support.live import live_runner
 from tests.support.live_app import app_of, content, model, welcomed
+from tests.support.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.virtual_time
 
@@ -31,3 +37,24 @@ async def test_audio_comes_in_binary_frames_at_its_place_among_the_messages() ->
         assert own == ["response.start", *["audio"] * (len(own) - 2), "response.audio.end"]
         assert len(own) >= 3
     assert [response for _, response in order] == sorted(response for _, response in order)
+
+
+async def test_a_long_piece_comes_in_frames_that_each_say_where_they_stand() -> None:
+    puppet = PuppetModel()
+    said = array.array("h", range(-16_384, 16_384)).tobytes() * 3
+    async with AsgiClient(create_app(live_runner(puppet))) as client:
+        await welcomed(client)
+        puppet.connection.say(AudioOut(bytes(4_800)), AudioOut(said))
+        frames: list[Frame] = []
+        while sum(len(frame.payload) for frame in frames) < len(said) + 4_800:
+            message = await client.receive()
+            if isinstance(message, bytes):
+                frames.append(unpack_frame(message, SERVER_KINDS))
+    first, *rest = frames
+    assert (first.pos, len(first.payload)) == (0, 4_800)
+    assert b"".join(frame.payload for frame in rest) == said
+    assert len(rest) > 1
+    at = 2_400
+    for frame in rest:
+        assert frame.pos == at
+        at += len(frame.payload) // 2
