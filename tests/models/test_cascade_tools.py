@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
+from live_gateway.channel import Channel
 from live_gateway.content import (
     Content,
     FunctionCall,
@@ -18,6 +21,7 @@ from live_gateway.content import (
     user_content,
 )
 from live_gateway.models.cascade import CascadeLimits
+from live_gateway.models.keyword import KeywordModel
 from live_gateway.models.live import (
     Activity,
     AudioOut,
@@ -28,9 +32,10 @@ from live_gateway.models.live import (
     TurnComplete,
     VoiceActivityConfig,
 )
-from live_gateway.testing.scripted_model import ScriptedModel, calls, pieces
+from live_gateway.models.tool_updates import TakesToolUpdates
+from live_gateway.testing.scripted_model import Answer, ScriptedModel, calls, pieces
 from tests.support.approvals import Till, asks, questions, results, yes
-from tests.support.cascade_talk import play, talk_to
+from tests.support.cascade_talk import Talk, play, talk_to
 from tests.support.cascades import PAUSE, cascade
 from tests.support.fake_voice import silence, speech
 from tests.support.live import go_live, live_runner, until
@@ -198,3 +203,111 @@ async def test_a_call_that_waits_for_a_person_outlasts_what_they_say_meanwhile()
     assert till.paid == [3]
     assert results(said) == [("c1", {"paid": 3})]
     assert [event.output_transcription.text for event in said if event.output_transcription and not event.partial] == ["Paid."]
+
+
+def piece(text: str, *, when: str | None = None, more: bool = True) -> FunctionResponse:
+    scheduling = FunctionResponseScheduling(when) if when is not None else None
+    return FunctionResponse(id="c1", name="watch", response={"result": text}, will_continue=more, scheduling=scheduling)
+
+
+def watching(*answers: Answer) -> ScriptedModel:
+    return ScriptedModel([calls(FunctionCall(id="c1", name="watch", args={})), *answers])
+
+
+@asynccontextmanager
+async def watched(model: ScriptedModel) -> AsyncIterator[tuple[Talk, TakesToolUpdates]]:
+    """A talk in which the model has called a tool that gives pieces, and the call was answered with that it runs."""
+    async with talk_to(cascade(model)) as talk:
+        connection = talk.connection
+        assert isinstance(connection, TakesToolUpdates)
+        await talk.connection.send_content(user_content("watch it"))
+        await talk.until(lambda: bool(talk.of(ToolCalls)))
+        await talk.connection.send_tool_responses([piece("runs")])
+        yield talk, connection
+
+
+def told(model: ScriptedModel, request: int = -1) -> list[str]:
+    """What the model was told of the tool's answers."""
+    return [
+        str((response.response or {})["result"]) + str((response.response or {}).get("status", ""))
+        for content in model.requests[request].contents
+        for response in function_responses(content)
+    ]
+
+
+# contract: LIVE-17
+async def test_pieces_of_a_tool_are_spoken_about_and_of_several_the_newest() -> None:
+    gate = asyncio.Event()
+    first = pieces("It runs. And", " on.")
+    model = watching((first[0], gate, *first[1:]), "Two.", "Three.")
+    async with watched(model) as (talk, connection):
+        await talk.until(lambda: bool(talk.of(AudioOut)))
+        for text in ("one", "two"):
+            await connection.send_tool_update(piece(text))
+        gate.set()
+        await talk.turns(2)
+        await connection.send_tool_update(piece("three"))
+        await talk.turns(3)
+        assert talk.said_by_model == "It runs. And on.Two.Three."
+        assert talk.of(Interrupted) == []
+    assert [told(model, request) for request in (1, 2, 3)] == [["runs"], ["two"], ["three"]]
+
+
+# contract: LIVE-17
+async def test_a_piece_may_interrupt_and_a_silent_one_is_only_known() -> None:
+    gate = asyncio.Event()
+    first = pieces("It runs. And", " on.")
+    model = watching((first[0], gate, *first[1:]), "One.", "Well.")
+    async with watched(model) as (talk, connection):
+        await talk.until(lambda: bool(talk.of(AudioOut)))
+        await connection.send_tool_update(piece("one", when="INTERRUPT"))
+        await talk.turns(1)
+        assert len(talk.of(Interrupted)) == 1
+        await connection.send_tool_update(piece("two", when="SILENT"))
+        ends = piece("", when="SILENT", more=False).model_copy(update={"response": {"status": " ended"}})
+        await connection.send_tool_update(ends)
+        await talk.connection.send_content(user_content("how is it"))
+        await talk.turns(2)
+        assert talk.said_by_model == "It runs. One.Well."
+    assert told(model) == ["two ended"]
+
+
+# contract: LIVE-17
+async def test_an_end_that_overtakes_nothing_goes_with_the_piece_that_waits() -> None:
+    gate = asyncio.Event()
+    first = pieces("It runs. And", " on.")
+    model = watching((first[0], gate, *first[1:]), "Done.")
+    async with watched(model) as (talk, connection):
+        await talk.until(lambda: bool(talk.of(AudioOut)))
+        await connection.send_tool_update(piece("last"))
+        ends = piece("", when="SILENT", more=False).model_copy(update={"response": {"status": " ended"}})
+        await connection.send_tool_update(ends)
+        gate.set()
+        await talk.turns(2)
+    assert told(model) == ["last ended"]
+
+
+# contract: LIVE-17
+async def test_rules_speak_about_each_piece_and_call_the_tool_once() -> None:
+    runs: list[str] = []
+    go_on: Channel[str] = Channel(3)
+
+    async def watch_oven() -> AsyncIterator[dict[str, str]]:
+        """Watch the oven."""
+        runs.append("watch")
+        while (share := await go_on.get()) != "out":
+            yield {"summary": f"Bread is {share} done."}
+
+    said: list[str] = []
+    async with asyncio.timeout(20), go_live(live_runner(cascade(KeywordModel()), tools=[watch_oven])) as live:
+        await live.send(user_content("watch the oven"))
+        for share in ("half", "all", "out"):
+            events = await until(live, lambda event: event.turn_complete)
+            said += [
+                event.output_transcription.text or "" for event in events if event.output_transcription is not None and not event.partial
+            ]
+            go_on.put_nowait(share)
+        await until(live, lambda event: bool(event.function_responses))
+    assert runs == ["watch"]
+    assert said[0] == "Watch oven is running in the background; its results follow as they come."
+    assert said[1:] == ["Bread is half done.", "Bread is all done."]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
 from live_gateway.content import (
@@ -19,7 +18,7 @@ from live_gateway.content import (
 )
 from live_gateway.errors import GatewayError, ModelError, facts
 from live_gateway.models.base import Model, ModelRequest, ModelResponse
-from live_gateway.models.cascade.history import PENDING, History
+from live_gateway.models.cascade.history import PENDING, History, with_end
 from live_gateway.models.cascade.limits import CascadeLimits
 from live_gateway.models.cascade.outbox import Outbox
 from live_gateway.models.cascade.speaker import Answer, Speaker
@@ -60,7 +59,7 @@ class Answerer:
         self._task: asyncio.Task[None] | None = None
         self._queue: list[Content] = []
         self._pending: dict[str, None] = {}
-        self._late: deque[FunctionResponse] = deque(maxlen=_MAX_PENDING)
+        self._late: dict[str, FunctionResponse] = {}
         self._user_speaks = False
         self.playing = False
 
@@ -127,12 +126,20 @@ class Answerer:
                 answer.responses[response.id or ""] = response
             elif response.id in self._pending:
                 del self._pending[response.id or ""]
-                if response.scheduling == FunctionResponseScheduling.SILENT:
-                    self._history.answered_late([response])
-                else:
-                    self._late.append(response)
+                self._came_late(response)
         if answer is not None and wanted and len(answer.responses) == len(wanted):
             answer.complete.set()
+        self._next()
+
+    async def update(self, response: FunctionResponse) -> None:
+        """More of a call that was answered already: spoken about like a late answer, of several the newest, or at once if it says so."""
+        answer = self._answer
+        if answer is not None and response.id in {call.id for call in answer.calls}:
+            answer.responses[response.id or ""] = response  # beside other calls of its message, which are waited for
+            return
+        self._came_late(response)
+        if response.scheduling == FunctionResponseScheduling.INTERRUPT and not self._user_speaks:
+            await self._halt()
         self._next()
 
     def cancel(self) -> None:
@@ -171,7 +178,7 @@ class Answerer:
         for content in queue:
             self._history.add(content)
         if not queue and self._late:
-            self._history.answered_late(self._late)
+            self._history.answered_late(self._late.values())
             self._late.clear()
         elif not queue:
             return
@@ -284,6 +291,20 @@ class Answerer:
         answer.calls = ()
         while len(self._pending) > _MAX_PENDING:
             del self._pending[next(iter(self._pending))]
+
+    def _came_late(self, response: FunctionResponse) -> None:
+        call_id = response.id or ""
+        waiting = self._late.pop(call_id, None)
+        if response.scheduling != FunctionResponseScheduling.SILENT:
+            self._late[call_id] = response
+        elif response.will_continue is not False or "error" in (response.response or {}):
+            self._history.answered_late([response])
+        elif waiting is not None:
+            self._late[call_id] = with_end(waiting, response)
+        else:
+            self._history.ended(response)
+        if len(self._late) > _MAX_PENDING:
+            del self._late[next(iter(self._late))]
 
     async def _apologise(self, answer: Answer, error: ModelError) -> str:
         """The model failed, the conversation goes on: say so."""

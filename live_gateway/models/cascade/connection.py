@@ -108,6 +108,10 @@ class CascadeConnection:
         self._check_open()
         await self._answerer.respond(responses)
 
+    async def send_tool_update(self, response: FunctionResponse) -> None:
+        self._check_open()
+        await self._answerer.update(response)
+
     async def interrupt(self) -> None:
         await self._answerer.stop()
 

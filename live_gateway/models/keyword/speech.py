@@ -71,6 +71,8 @@ def _say_result(tool: str, response: Mapping[str, Any]) -> str:
         return _sentence(f"That did not work: {reason}" if reason else f"That did not work: {tool} failed")
     if text := _first_text(response):
         return _sentence(text)
+    if isinstance(sentence := response.get("status"), str) and " " in sentence and len(response) == 1:
+        return _sentence(sentence.replace("_", " "))
     for key in SPOKEN_KEYS:
         if isinstance(value := response.get(key), Mapping) and value:
             return _say_result(tool, value)
