@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -68,9 +69,21 @@ async def bake(dish: str, ctx: ToolContext) -> dict[str, object]:
     return {"status": "pending", "ticket": ctx.call_id, "summary": f"The {dish} is in the oven."}
 
 
+@tool(effect="read")
+async def watch_oven(dish: str) -> AsyncIterator[dict[str, object]]:
+    """Watch the oven and tell how a dish comes along.
+
+    Args:
+        dish: What is in the oven.
+    """
+    for percent in (50, 100):
+        await asyncio.sleep(5)
+        yield {"percent": percent, "summary": f"The {dish} is {percent} percent done."}
+
+
 agent = LlmAgent(
     name="kitchen",
     description="Helps in the kitchen.",
     instruction="You help in a kitchen. Answer in one short sentence that sounds good when spoken.",
-    tools=[read_thermometer, add_to_list, brew_coffee, find_recipe, bake],
+    tools=[read_thermometer, add_to_list, brew_coffee, find_recipe, bake, watch_oven],
 )

@@ -184,6 +184,12 @@ async def test_a_tool_that_does_not_answer_is_given_up(kitchen: LlmAgent) -> Non
     assert response["error"].startswith("timeout: 'find_recipe' did not finish within 2 seconds")
 
 
+@pytest.mark.virtual_time
+async def test_pieces_are_one_result_outside_of_a_live_session(kitchen: LlmAgent) -> None:
+    _, response = await call(kitchen, "watch_oven", dish="bread")
+    assert [piece["percent"] for piece in response["result"]] == [50, 100]
+
+
 async def test_long_work_answers_with_a_status_and_later_with_its_result(kitchen: LlmAgent) -> None:
     ticket = FunctionCall(id="fc-1", name="bake", args={"dish": "bread"})
     with ScriptedModel([ticket, "It is in the oven.", "It is ready."]) as model:
