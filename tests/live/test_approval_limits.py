@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from live_gateway.content import Content, FunctionResponse, Part, digest
+from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, digest
 from live_gateway.errors import NotDelivered, StorageError
 from live_gateway.live.approvals import MAX_QUESTIONS
 from live_gateway.live.items import Failure, LiveItem, ToolFinished
 from live_gateway.live.pipeline import EventPipeline
 from live_gateway.live.session import LiveSession
-from live_gateway.models.live import ToolCallsCancelled
+from live_gateway.models.live import ToolCalls, ToolCallsCancelled
 from live_gateway.sessions.memory import InMemorySessionService
 from live_gateway.sessions.writer import Slot
 from live_gateway.testing import FaultySessionService
-from tests.support.approvals import Till, about, pays, questions, waiting, yes
+from tests.support.approvals import Till, about, pays, questions, results, waiting, yes
 from tests.support.live import go_live, live_runner, stored, until
 from tests.support.puppet_model import PuppetModel
 
@@ -101,6 +101,26 @@ async def test_a_decision_on_its_way_to_the_store_still_takes_room() -> None:
         model.connection.say(pays(100))
         await asyncio.sleep(3)
     assert [each.id for each in model.connection.answers] == ["c100", "c0"]
+
+
+# contract: LIVE-17
+async def test_a_call_that_was_to_be_asked_about_and_is_cancelled_before_is_not_asked_about() -> None:
+    async def slow() -> str:
+        """Take two seconds."""
+        await asyncio.sleep(2)
+        return "slow"
+
+    till, model = Till(), PuppetModel()
+    runner = live_runner(model, tools=[till.tool(), slow])
+    async with go_live(runner):
+        model.connection.say(ToolCalls((*pays(1).calls, FunctionCall(id="s1", name="slow", args={}))))
+        await asyncio.sleep(1)
+        model.connection.say(ToolCallsCancelled(("c1",)))
+        await asyncio.sleep(5)
+        kept = await stored(runner)
+    assert questions(kept) == []
+    assert results(kept) == [("c1", {"error": "cancelled"}), ("s1", {"result": "slow"})]
+    assert [answer.id for answer in model.connection.answers] == ["s1"]
 
 
 async def _listen(live: LiveSession, items: list[LiveItem]) -> None:
