@@ -42,7 +42,7 @@ def shape(content: Content, role: str, live: bool) -> Shape:
     kept = [part for part in content.parts or () if keeps(part, live=live)]
     if all(part.thought for part in kept):
         return Shape(same=False, shown=None)
-    parts = [_without_generated_id(part) for part in kept]
+    parts = [_as_shown(part) for part in kept]
     same = content.role is not None and len(parts) == len(content.parts or ()) and all(map(_is, parts, kept))
     calls = [part.function_call for part in kept if part.function_call is not None]
     answers = [part.function_response for part in kept if part.function_response is not None]
@@ -136,12 +136,17 @@ def stand_in(key: str, name: str, *, pending: bool) -> Part:
     return Part(function_response=FunctionResponse(id=shown, name=name, response=answer))
 
 
-def _without_generated_id(part: Part) -> Part:
+def _as_shown(part: Part) -> Part:
+    """Without an id that was made here, and without what only a live connection takes: when to speak about an answer, whether more come."""
     call, response = part.function_call, part.function_response
     if call is not None and (call.id or "").startswith(GENERATED_ID):
         return part.model_copy(update={"function_call": call.model_copy(update={"id": None})})
-    if response is not None and (response.id or "").startswith(GENERATED_ID):
-        return part.model_copy(update={"function_response": response.model_copy(update={"id": None})})
+    if response is not None:
+        changes = {name: None for name in ("scheduling", "will_continue") if getattr(response, name) is not None}
+        if (response.id or "").startswith(GENERATED_ID):
+            changes["id"] = None
+        if changes:
+            return part.model_copy(update={"function_response": response.model_copy(update=changes)})
     return part
 
 

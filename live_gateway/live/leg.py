@@ -142,7 +142,7 @@ class Leg:
         if for_good:
             self.tools.cancel_pending()
         ending = self.tools.cancel_all()
-        if not for_good:
+        if not for_good:  # else whoever moves on waits for the decisions that are on their way to the store
             self.tools.approvals.end()
         return ending
 

@@ -16,6 +16,7 @@ from live_gateway.content import (
     FileData,
     FunctionCall,
     FunctionResponse,
+    FunctionResponseScheduling,
     Part,
     Transcription,
     function_calls,
@@ -261,6 +262,15 @@ def test_an_answer_to_another_agents_call_is_told_and_not_paired() -> None:
 def test_generated_call_ids_are_removed_and_the_models_own_stay() -> None:
     events = [said("user", "q"), calls(fc("a", "adk-1"), fc("b", "own")), answers(fr("a", "adk-1"), fr("b", "own"))]
     assert shown(*events)[1:] == ["model: FC(a,None) | FC(b,own)", "user: FR(a,None,{}) | FR(b,own,{})"]
+
+
+@pytest.mark.parametrize("call_id", ["own", "adk-1"])
+def test_what_only_a_live_connection_takes_is_left_out(call_id: str) -> None:
+    """Google Cloud refuses a history that says of an answer that more of it will come."""
+    live = FunctionResponse(id=call_id, name="t", response={"n": 1}, will_continue=True, scheduling=FunctionResponseScheduling.WHEN_IDLE)
+    view = build_contents([said("user", "q"), calls(fc("t", call_id)), answers(Part(function_response=live))], View(agent="bot"))
+    (response,) = function_responses(view[-1])
+    assert response == FunctionResponse(id="own" if call_id == "own" else None, name="t", response={"n": 1})
 
 
 def test_an_id_that_a_model_uses_again_pairs_with_the_call_before_it() -> None:
