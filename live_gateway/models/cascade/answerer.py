@@ -18,7 +18,8 @@ from live_gateway.content import (
 )
 from live_gateway.errors import GatewayError, ModelError, facts
 from live_gateway.models.base import Model, ModelRequest, ModelResponse
-from live_gateway.models.cascade.history import PENDING, History, with_end
+from live_gateway.models.cascade.history import History
+from live_gateway.models.cascade.late import LateAnswers
 from live_gateway.models.cascade.limits import CascadeLimits
 from live_gateway.models.cascade.outbox import Outbox
 from live_gateway.models.cascade.speaker import Answer, Speaker
@@ -39,7 +40,6 @@ from live_gateway.voice.reference import EchoReference
 
 UNABLE = "Sorry, I could not get an answer."
 """Said when the text model fails, so that a listener without a screen knows."""
-_MAX_PENDING = 64
 
 
 class Answerer:
@@ -58,8 +58,7 @@ class Answerer:
         self._answer: Answer | None = None
         self._task: asyncio.Task[None] | None = None
         self._queue: list[Content] = []
-        self._pending: dict[str, None] = {}
-        self._late: dict[str, FunctionResponse] = {}
+        self._late = LateAnswers(self._history)
         self._user_speaks = False
         self.playing = False
 
@@ -124,9 +123,8 @@ class Answerer:
         for response in responses:
             if answer is not None and response.id in wanted:
                 answer.responses[response.id or ""] = response
-            elif response.id in self._pending:
-                del self._pending[response.id or ""]
-                self._came_late(response)
+            else:
+                self._late.answer(response)
         if answer is not None and wanted and len(answer.responses) == len(wanted):
             answer.complete.set()
         self._next()
@@ -137,7 +135,7 @@ class Answerer:
         if answer is not None and response.id in {call.id for call in answer.calls}:
             answer.responses[response.id or ""] = response  # beside other calls of its message, which are waited for
             return
-        self._came_late(response)
+        self._late.add(response)
         if response.scheduling == FunctionResponseScheduling.INTERRUPT and not self._user_speaks:
             await self._halt()
         self._next()
@@ -145,7 +143,6 @@ class Answerer:
     def cancel(self) -> None:
         """The connection ends: no more answers."""
         self._queue.clear()
-        self._late.clear()
         if self._task is not None:
             self._task.cancel()
 
@@ -161,7 +158,7 @@ class Answerer:
             await self._outbox.put(reason)
         if answer is not None:
             self._history.said(answer.said)
-            self._leave_pending(answer)
+            self._leave_calls(answer)
         await self._outbox.put(Interrupted())
 
     def _begin(self) -> None:
@@ -177,12 +174,8 @@ class Answerer:
         queue, self._queue = self._queue, []
         for content in queue:
             self._history.add(content)
-        if not queue and self._late:
-            self._history.answered_late(self._late.values())
-            self._late.clear()
-        elif not queue:
-            return
-        self._begin()
+        if queue or self._late.tell():
+            self._begin()
 
     async def _run(self, answer: Answer) -> None:
         try:
@@ -279,32 +272,13 @@ class Answerer:
                 await answer.complete.wait()
         except TimeoutError:
             in_time = False
-        self._leave_pending(answer)
+        self._leave_calls(answer)
         return in_time
 
-    def _leave_pending(self, answer: Answer) -> None:
-        """This answer's calls are told as answered as they are, and nobody waits for the rest any more; what comes is spoken about then."""
-        if not answer.calls:
-            return
-        self._pending |= dict.fromkeys(call.id or "" for call in answer.calls if call.id not in answer.responses)
-        self._history.answered(answer.calls, answer.responses, PENDING)
-        answer.calls = ()
-        while len(self._pending) > _MAX_PENDING:
-            del self._pending[next(iter(self._pending))]
-
-    def _came_late(self, response: FunctionResponse) -> None:
-        call_id = response.id or ""
-        waiting = self._late.pop(call_id, None)
-        if response.scheduling != FunctionResponseScheduling.SILENT:
-            self._late[call_id] = response
-        elif response.will_continue is not False or "error" in (response.response or {}):
-            self._history.answered_late([response])
-        elif waiting is not None:
-            self._late[call_id] = with_end(waiting, response)
-        else:
-            self._history.ended(response)
-        if len(self._late) > _MAX_PENDING:
-            del self._late[next(iter(self._late))]
+    def _leave_calls(self, answer: Answer) -> None:
+        if answer.calls:
+            self._late.leave(answer.calls, answer.responses)
+            answer.calls = ()
 
     async def _apologise(self, answer: Answer, error: ModelError) -> str:
         """The model failed, the conversation goes on: say so."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from live_gateway.content import Content, FunctionCall, FunctionResponse, Part, function_calls, function_responses, model_content
@@ -33,7 +33,7 @@ class History:
         if text.strip():
             self.add(model_content([Part(text=text)]))
 
-    def answered(self, calls: Sequence[FunctionCall], responses: dict[str, FunctionResponse], otherwise: dict[str, Any]) -> None:
+    def answered(self, calls: Sequence[FunctionCall], responses: Mapping[str, FunctionResponse], otherwise: dict[str, Any]) -> None:
         """The answers to these calls, in their order; `otherwise` for those that have none."""
         parts = []
         for call in calls:
